@@ -1,0 +1,132 @@
+//! What the engine says of a request.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use hotgate_rules::{Disclose, Key};
+use http::StatusCode;
+use smallvec::SmallVec;
+
+/// What the engine says of one request.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Decision {
+    /// Why the request must not pass; `None`: it passes.
+    pub refusal: Option<Refusal>,
+    /// The rules that have something to say: the key is hot, or the rule refused or would have.
+    pub findings: SmallVec<[Finding; 1]>,
+    /// What [`crate::Engine::settle`] takes once the outcome is known. A clone holds none, so that
+    /// nothing is settled twice.
+    pub charges: Charges,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// For the client to quote and the operator to find.
+    pub id: DecisionId,
+    /// The rule that answers: of all that refuse, the one with the longest wait. `None`: a deny list.
+    pub rule: Option<Arc<str>>,
+    /// Why.
+    pub cause: Cause,
+    /// The status of an HTTP answer.
+    pub status: StatusCode,
+    /// How long until the rule would let the key pass.
+    pub wait: Duration,
+    /// The rule's limit and window, for rules that have one.
+    pub quota: Option<(u32, Duration)>,
+    /// What the answer may tell.
+    pub disclose: Disclose,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// `[[deny]]`.
+    Denied,
+    /// N stand in the window.
+    Quota,
+    /// A block stands.
+    Blocked,
+    /// `always = true`.
+    Always,
+    /// As many requests of the key as `pending` allows are unresolved.
+    Pending,
+    /// A part of the key is missing and `missing_key = "reject"`.
+    MissingKey,
+}
+
+/// What one rule says of a request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The rule.
+    pub rule: Arc<str>,
+    /// Its position in the rule set.
+    pub index: usize,
+    /// Whether a verdict of the rule stands for the key.
+    pub hot: bool,
+    /// Why the rule refuses, if it does.
+    pub refuses: Option<Cause>,
+    /// Whether the rule is in force; one that observes only says what it would have done.
+    pub enforced: bool,
+}
+
+/// An opaque name of one decision, printed as a UUID (version 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecisionId(pub(crate) u128);
+
+impl fmt::Display for DecisionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.0;
+        write!(
+            f,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            id >> 96,
+            id >> 80 & 0xffff,
+            id >> 64 & 0xfff | 0x8000,
+            id >> 48 & 0x3fff | 0x8000,
+            id & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// How an admitted request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The response head came.
+    Status(StatusCode),
+    /// The request was dropped before its response head.
+    Cancelled,
+    /// The inner service failed.
+    Error,
+}
+
+/// What is still open of an admitted request: the rules that count its response.
+#[derive(Debug, Default)]
+#[must_use = "settle them, or the key keeps a request pending for ever"]
+pub struct Charges(pub(crate) SmallVec<[Charge; 1]>);
+
+impl Charges {
+    /// Whether there is nothing to settle.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Clone for Charges {
+    fn clone(&self) -> Self {
+        Charges::default()
+    }
+}
+
+/// One request that one rule holds pending.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    pub(crate) rule: u16,
+    pub(crate) generation: u32,
+    pub(crate) hash: u64,
+    pub(crate) key: Key<'static>,
+}

@@ -1,0 +1,37 @@
+//! What a rule may look at in a request.
+
+use std::net::IpAddr;
+
+use http::{HeaderMap, Method, header};
+
+use crate::RequestPath;
+
+/// The facts of one request, borrowed from wherever it stands: an `http::Request`, a log line.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// The method; `None` where a log line holds none.
+    pub method: Option<&'a Method>,
+    /// The path, as it came and normalised.
+    pub path: RequestPath<'a>,
+    /// The query, without its `?`.
+    pub query: Option<&'a str>,
+    /// The host of the request target or the `Host` field, without its port.
+    pub host: Option<&'a str>,
+    /// The request's header fields.
+    pub headers: &'a HeaderMap,
+    /// The template the router matched, where it is known.
+    pub route: Option<&'a str>,
+    /// The client's canonical address, where it is known: see [`crate::ClientConfig::resolve`].
+    pub client: Option<IpAddr>,
+}
+
+impl Facts<'_> {
+    /// Whether this is a CORS preflight: `OPTIONS` with `Origin` and
+    /// `Access-Control-Request-Method` (Fetch standard, 4.8).
+    #[must_use]
+    pub fn is_preflight(&self) -> bool {
+        self.method == Some(&Method::OPTIONS)
+            && self.headers.contains_key(header::ORIGIN)
+            && self.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+    }
+}

@@ -1,0 +1,62 @@
+//! The rule file: TOML text in, a validated [`RuleSet`] out; which rules a request matches, which
+//! key each of them counts by, and who the client is.
+//!
+//! Everything here is pure: no I/O, no clock, no task.
+//!
+//! ```
+//! use hotgate_rules::{Facts, RequestPath, RuleSet};
+//!
+//! let rules: RuleSet = r#"
+//!     app = "shop"
+//!     [[rule]]
+//!     name = "login-stuffing"
+//!     match = "POST /login"
+//!     key = ["client"]
+//!     over = "10/1m"
+//!     block = { for = "15m" }
+//! "#
+//! .parse()
+//! .expect("a valid rule file");
+//!
+//! let headers = http::HeaderMap::new();
+//! let facts = Facts {
+//!     method: Some(&http::Method::POST),
+//!     path: RequestPath::new("/login/"),
+//!     query: None,
+//!     host: None,
+//!     headers: &headers,
+//!     route: None,
+//!     client: Some("203.0.113.9".parse().expect("an address")),
+//! };
+//! let matched = rules.matching(&facts);
+//! let rule = &rules.rules()[matched.rules().next().expect("the login rule")];
+//! let key = rule.key(&facts).expect("the client is known");
+//! assert_eq!(key.text(&rule.show(&[0; 16])), "client=203.0.113.9");
+//! ```
+
+mod client;
+mod facts;
+mod key;
+mod lists;
+mod matcher;
+mod parse;
+mod path;
+mod pattern;
+mod problem;
+mod rule;
+mod set;
+mod units;
+
+pub use client::{ClientConfig, ClientSource, Peer, Resolved};
+pub use facts::Facts;
+pub use key::{Key, KeySpec, KeyTextError, MissingPart, Part, PartKind, Show, Value};
+pub use lists::{ClientLists, Standing};
+pub use matcher::Matched;
+pub use path::RequestPath;
+pub use pattern::Pattern;
+pub use problem::{Problem, Problems};
+pub use rule::{
+    Action, Block, Count, Disclose, Memory, MissingKey, Mode, Override, OverrideKey, OverridePart,
+    Rate, Rule, StatusClass, Trigger,
+};
+pub use set::RuleSet;

@@ -1,0 +1,84 @@
+//! The validated rule set.
+
+use std::{path::Path, str::FromStr};
+
+use crate::{ClientConfig, ClientLists, Facts, Matched, Memory, Mode, Problem, Problems, Rule, matcher::Matcher, parse};
+
+/// A validated rule file.
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    pub(crate) app: Box<str>,
+    pub(crate) mode: Mode,
+    pub(crate) client: ClientConfig,
+    pub(crate) memory: Memory,
+    pub(crate) secret_file: Option<Box<Path>>,
+    pub(crate) lists: ClientLists,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) matcher: Matcher,
+    pub(crate) warnings: Vec<Problem>,
+}
+
+impl FromStr for RuleSet {
+    type Err = Problems;
+
+    /// Reads and validates a rule file; all errors at once.
+    fn from_str(text: &str) -> Result<Self, Problems> {
+        parse::rule_set(text)
+    }
+}
+
+impl RuleSet {
+    /// `app`.
+    #[must_use]
+    pub fn app(&self) -> &str {
+        &self.app
+    }
+
+    /// `mode`, the kill switch.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// `[client]`.
+    #[must_use]
+    pub fn client(&self) -> &ClientConfig {
+        &self.client
+    }
+
+    /// `[memory]`.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// `[privacy].secret_file`, as it is written.
+    #[must_use]
+    pub fn secret_file(&self) -> Option<&Path> {
+        self.secret_file.as_deref()
+    }
+
+    /// `[[allow]]` and `[[deny]]`.
+    #[must_use]
+    pub fn lists(&self) -> &ClientLists {
+        &self.lists
+    }
+
+    /// The rules, in the order of the file.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// What is allowed but likely not meant.
+    #[must_use]
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
+    }
+
+    /// The rules whose `match` covers the request and whose `except` does not.
+    #[must_use]
+    pub fn matching(&self, facts: &Facts<'_>) -> Matched {
+        self.matcher.matching(facts.method, &facts.path)
+    }
+}

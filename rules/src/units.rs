@@ -1,0 +1,1 @@
+//! Durations and rates as the rule file writes them.
