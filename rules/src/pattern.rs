@@ -1,5 +1,7 @@
 //! One pattern of `match`, `except` or `[exempt]`.
 
+use std::fmt;
+
 use http::Method;
 
 use crate::RequestPath;
@@ -16,6 +18,12 @@ impl Pattern {
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let _ = text;
         todo!()
+    }
+
+    /// The method, if the pattern names one.
+    #[must_use]
+    pub fn method(&self) -> Option<&Method> {
+        self.method.as_ref()
     }
 
     /// The path as the rule file writes it.
@@ -44,5 +52,14 @@ impl Pattern {
     pub fn param<'p>(&self, name: &str, path: &'p RequestPath<'_>) -> Option<&'p str> {
         let _ = (name, path);
         todo!()
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.method {
+            Some(method) => write!(f, "{method} {}", self.path),
+            None => f.write_str(&self.path),
+        }
     }
 }
