@@ -47,17 +47,8 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn of(problem: &'a Problem) -> Self {
-        let Problem {
-            line,
-            column,
-            message,
-            ..
-        } = problem;
-        Place {
-            line: Some(*line),
-            column: Some(*column),
-            message,
-        }
+        let Problem { line, column, message, .. } = problem;
+        Place { line: Some(*line), column: Some(*column), message }
     }
 }
 
@@ -78,11 +69,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
     } else {
         write_text(args, &loaded, out, err)?;
     }
-    Ok(if loaded.is_ok() {
-        Status::Done
-    } else {
-        Status::Usage
-    })
+    Ok(if loaded.is_ok() { Status::Done } else { Status::Usage })
 }
 
 fn write_text(
@@ -95,18 +82,8 @@ fn write_text(
         Ok(rules) => rules,
         Err(unusable) => return unusable.write(&args.rules, err),
     };
-    for Problem {
-        line,
-        column,
-        message,
-        ..
-    } in rules.warnings()
-    {
-        writeln!(
-            err,
-            "{}:{line}:{column}: warning: {message}",
-            args.rules.display()
-        )?;
+    for Problem { line, column, message, .. } in rules.warnings() {
+        writeln!(err, "{}:{line}:{column}: warning: {message}", args.rules.display())?;
     }
     if let Some(note) = sentence::file_mode(rules.mode()) {
         writeln!(out, "{note}")?;
@@ -130,27 +107,13 @@ fn report<'a>(args: &Args, loaded: &'a Result<RuleSet, Unusable>) -> Report<'a> 
             });
             (Vec::new(), warnings, said.collect())
         }
-        Err(Unusable::Invalid(problems)) => (
-            problems.iter().map(Place::of).collect(),
-            Vec::new(),
-            Vec::new(),
-        ),
-        Err(Unusable::Unreadable(message)) => (
-            vec![Place {
-                line: None,
-                column: None,
-                message,
-            }],
-            Vec::new(),
-            Vec::new(),
-        ),
+        Err(Unusable::Invalid(problems)) => {
+            (problems.iter().map(Place::of).collect(), Vec::new(), Vec::new())
+        }
+        Err(Unusable::Unreadable(message)) => {
+            (vec![Place { line: None, column: None, message }], Vec::new(), Vec::new())
+        }
     };
     let file = args.rules.display().to_string();
-    Report {
-        file,
-        valid: loaded.is_ok(),
-        errors,
-        warnings,
-        rules,
-    }
+    Report { file, valid: loaded.is_ok(), errors, warnings, rules }
 }

@@ -50,22 +50,14 @@ impl Unusable {
 
 fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(RULES_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
+    File::open(path)?.take(RULES_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > RULES_BYTES_MAX {
-        let limit = format!(
-            "expected a rule file of at most {} MiB",
-            RULES_BYTES_MAX >> 20
-        );
+        let limit = format!("expected a rule file of at most {} MiB", RULES_BYTES_MAX >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, limit));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("line {line} is not valid UTF-8"),
-        )
+        io::Error::new(io::ErrorKind::InvalidData, format!("line {line} is not valid UTF-8"))
     })
 }

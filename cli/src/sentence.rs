@@ -19,11 +19,7 @@ pub(crate) fn of(rule: &Rule) -> String {
         Some(patterns) => list(patterns.iter().map(Pattern::to_string), "and"),
     };
     if !rule.except.is_empty() {
-        let _ = write!(
-            text,
-            " except {}",
-            list(rule.except.iter().map(Pattern::to_string), "and")
-        );
+        let _ = write!(text, " except {}", list(rule.except.iter().map(Pattern::to_string), "and"));
     }
     if rule.key.is_empty() {
         text.push_str(", as one budget: ");
@@ -98,11 +94,7 @@ fn status(action: &Action) -> u16 {
 }
 
 fn blocks(block: &Block) -> String {
-    let mut text = format!(
-        "block for {} with {}",
-        duration(block.lasts),
-        block.status.as_u16()
-    );
+    let mut text = format!("block for {} with {}", duration(block.lasts), block.status.as_u16());
     if block.grow.get() > 1 {
         let _ = write!(
             text,
@@ -146,10 +138,7 @@ const UNITS: [(&str, &str, u128); 4] = [
 /// As a rule file writes it, in the largest unit that says it in one whole number: `90s`, `2m`.
 pub(crate) fn duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
-    match UNITS
-        .iter()
-        .find(|(.., unit)| nanos >= *unit && nanos.is_multiple_of(*unit))
-    {
+    match UNITS.iter().find(|(.., unit)| nanos >= *unit && nanos.is_multiple_of(*unit)) {
         Some((name, _, unit)) => format!("{}{name}", nanos / unit),
         None => format!("{}ms", duration.as_millis()),
     }
@@ -162,17 +151,11 @@ pub(crate) fn sustained(rate: Rate) -> String {
         // Thousandths, rounded down: the rate is never said to be more than it is.
         u128::from(rate.limit.get()) * unit * 1000 / rate.window.as_nanos().max(1)
     };
-    let (_, name, unit) = UNITS
-        .iter()
-        .rev()
-        .find(|(.., unit)| in_unit(*unit) >= 1000)
-        .unwrap_or(&UNITS[0]);
+    let (_, name, unit) =
+        UNITS.iter().rev().find(|(.., unit)| in_unit(*unit) >= 1000).unwrap_or(&UNITS[0]);
     let thousandths = in_unit(*unit);
     let number = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
-    format!(
-        "{} {name}",
-        number.trim_end_matches('0').trim_end_matches('.')
-    )
+    format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]
@@ -182,10 +165,7 @@ mod tests {
     use super::*;
 
     fn rate(limit: u32, window: Duration) -> Rate {
-        Rate {
-            limit: NonZeroU32::new(limit).unwrap(),
-            window,
-        }
+        Rate { limit: NonZeroU32::new(limit).unwrap(), window }
     }
 
     /// C24: nobody should find out after months that "4000" meant one in 66 minutes.
@@ -200,10 +180,7 @@ mod tests {
             (rate(1, seconds(3600)), "1 an hour"),
             (rate(100, seconds(3)), "33.333 a second"),
             (rate(1, seconds(7 * 86_400)), "0.142 a day"),
-            (
-                rate(10_000_000, Duration::from_millis(1)),
-                "10000000000 a second",
-            ),
+            (rate(10_000_000, Duration::from_millis(1)), "10000000000 a second"),
         ];
         for (rate, expected) in table {
             assert_eq!(sustained(rate), expected, "{rate:?}");

@@ -14,10 +14,9 @@ pub(super) fn how(config: &ClientConfig, peer: Option<Peer>, resolved: &Resolved
         return format!("as no --peer is given; without a trusted peer {field} is not believed");
     };
     let mut how = match (trusts(config, peer), resolved.client) {
-        (false, _) => format!(
-            "{}, which is not trusted: {field} is not believed",
-            of_peer(Some(peer))
-        ),
+        (false, _) => {
+            format!("{}, which is not trusted: {field} is not believed", of_peer(Some(peer)))
+        }
         (true, Some(client)) if Peer::Ip(client) == canonical(peer) => {
             format!("the peer, which is trusted, but {field} names no other client")
         }

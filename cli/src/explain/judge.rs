@@ -43,14 +43,7 @@ pub(super) fn all<'a>(rules: &'a RuleSet, facts: &Facts<'_>, unix_nanos: i128) -
             None => by_key(rule, facts),
         };
         let mode = sentence::mode_name(rule.mode.min(rules.mode()));
-        Judged {
-            name: &rule.name,
-            sentence: sentence::of(rule),
-            mode,
-            applies,
-            key,
-            why,
-        }
+        Judged { name: &rule.name, sentence: sentence::of(rule), mode, applies, key, why }
     })
     .collect()
 }
@@ -90,10 +83,7 @@ fn mismatch(rule: &Rule, facts: &Facts<'_>) -> String {
     }
     let path_hits = |pattern: &&Pattern| pattern.matches(pattern.method(), &facts.path);
     match patterns.iter().find(path_hits) {
-        Some(pattern) => format!(
-            "the path matches {:?}, the method does not",
-            pattern.to_string()
-        ),
+        Some(pattern) => format!("the path matches {:?}, the method does not", pattern.to_string()),
         None => "no pattern of match has this path".to_owned(),
     }
 }
@@ -106,16 +96,10 @@ fn by_key(rule: &Rule, facts: &Facts<'_>) -> (bool, Option<String>, Option<Strin
             let lacks = format!("the request lacks a part of the key {}", rule.key);
             let status = if missing.by_client { 400 } else { 500 };
             return match rule.missing_key {
-                MissingKey::Reject => (
-                    true,
-                    None,
-                    Some(format!("{lacks}, which is refused with {status}")),
-                ),
-                _ => (
-                    false,
-                    None,
-                    Some(format!("{lacks}, and missing_key is \"skip\"")),
-                ),
+                MissingKey::Reject => {
+                    (true, None, Some(format!("{lacks}, which is refused with {status}")))
+                }
+                _ => (false, None, Some(format!("{lacks}, and missing_key is \"skip\""))),
             };
         }
     };
@@ -124,14 +108,9 @@ fn by_key(rule: &Rule, facts: &Facts<'_>) -> (bool, Option<String>, Option<Strin
         Some(Override { exempt: true, .. }) => {
             (false, text, Some("an override exempts the key".to_owned()))
         }
-        Some(Override {
-            mode: Some(Mode::Off),
-            ..
-        }) => (
-            false,
-            text,
-            Some("an override switches the rule off for the key".to_owned()),
-        ),
+        Some(Override { mode: Some(Mode::Off), .. }) => {
+            (false, text, Some("an override switches the rule off for the key".to_owned()))
+        }
         Some(terms) => (true, text, Some(other_terms(terms))),
         None => (true, text, None),
     }
@@ -139,12 +118,7 @@ fn by_key(rule: &Rule, facts: &Facts<'_>) -> (bool, Option<String>, Option<Strin
 
 fn other_terms(terms: &Override) -> String {
     let limit = terms.limit.map(|limit| format!("limit {limit}"));
-    let mode = terms
-        .mode
-        .map(|mode| format!("mode {}", sentence::mode_name(mode)));
+    let mode = terms.mode.map(|mode| format!("mode {}", sentence::mode_name(mode)));
     let terms: Vec<String> = limit.into_iter().chain(mode).collect();
-    format!(
-        "an override gives the key other terms: {}",
-        terms.join(", ")
-    )
+    format!("an override gives the key other terms: {}", terms.join(", "))
 }

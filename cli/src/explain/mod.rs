@@ -103,47 +103,20 @@ fn notes(rules: &RuleSet, facts: &Facts<'_>) -> Vec<&'static str> {
     let preflight =
         "a CORS preflight: charged to no rule and refused by none, except by a standing block";
     let preflight = facts.is_preflight().then_some(preflight);
-    sentence::file_mode(rules.mode())
-        .into_iter()
-        .chain(preflight)
-        .collect()
+    sentence::file_mode(rules.mode()).into_iter().chain(preflight).collect()
 }
 
 fn write_text(explanation: &Explanation<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Explanation {
-        method,
-        path,
-        normalised,
-        client,
-        client_how,
-        notes,
-        rules,
-    } = explanation;
+    let Explanation { method, path, normalised, client, client_how, notes, rules } = explanation;
     writeln!(out, "request: {method} {path}")?;
     if let Some(normalised) = normalised {
         writeln!(out, "  the same as {normalised}")?;
     }
-    writeln!(
-        out,
-        "client: {}, {client_how}",
-        client.as_deref().unwrap_or("unknown")
-    )?;
+    writeln!(out, "client: {}, {client_how}", client.as_deref().unwrap_or("unknown"))?;
     notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
-    for Judged {
-        name,
-        sentence,
-        applies,
-        key,
-        why,
-        ..
-    } in rules
-    {
+    for Judged { name, sentence, applies, key, why, .. } in rules {
         writeln!(out, "\n{name}: {sentence}")?;
-        let applies = if *applies {
-            "applies"
-        } else {
-            "does not apply"
-        };
+        let applies = if *applies { "applies" } else { "does not apply" };
         write!(out, "  {applies}")?;
         if let Some(key) = key {
             write!(out, ", key {}", if key.is_empty() { "[]" } else { key })?;
@@ -158,11 +131,7 @@ fn write_text(explanation: &Explanation<'_>, out: &mut dyn Write) -> io::Result<
 
 /// The host of the target or of the `Host` field, without its port.
 fn host<'a>(line: &'a RequestLine, headers: &'a HeaderMap) -> Option<&'a str> {
-    let field = || {
-        headers
-            .get(header::HOST)
-            .and_then(|value| value.to_str().ok())
-    };
+    let field = || headers.get(header::HOST).and_then(|value| value.to_str().ok());
     let authority = line.authority.as_deref().or_else(field)?;
     // Its host is a part of the text, which outlives the parsed authority.
     let host = authority.parse::<Authority>().ok()?.host().len();
@@ -189,13 +158,9 @@ fn read_peer(text: &str) -> Result<Peer, String> {
     if text == "unix" {
         return Ok(Peer::Unix);
     }
-    let address = text
-        .split_once('%')
-        .map_or(text, |(address, _zone)| address);
+    let address = text.split_once('%').map_or(text, |(address, _zone)| address);
     let address = address.parse::<IpAddr>();
-    address
-        .map(Peer::Ip)
-        .map_err(|_| "expected an address without a port, or unix".to_owned())
+    address.map(Peer::Ip).map_err(|_| "expected an address without a port, or unix".to_owned())
 }
 
 #[cfg(test)]
@@ -206,32 +171,16 @@ mod tests {
     fn the_host_is_the_targets_or_the_fields_without_its_port() {
         let table = [
             ("GET / HTTP/1.1", Some("shop.example"), Some("shop.example")),
-            (
-                "GET / HTTP/1.1",
-                Some("shop.example:8080"),
-                Some("shop.example"),
-            ),
-            (
-                "GET / HTTP/1.1",
-                Some("[2001:db8::1]:80"),
-                Some("[2001:db8::1]"),
-            ),
-            (
-                "GET http://u:p@h.example:80/ HTTP/1.1",
-                Some("shop.example"),
-                Some("h.example"),
-            ),
+            ("GET / HTTP/1.1", Some("shop.example:8080"), Some("shop.example")),
+            ("GET / HTTP/1.1", Some("[2001:db8::1]:80"), Some("[2001:db8::1]")),
+            ("GET http://u:p@h.example:80/ HTTP/1.1", Some("shop.example"), Some("h.example")),
             ("GET / HTTP/1.1", Some("a b"), None),
             ("GET / HTTP/1.1", None, None),
         ];
         for (line, field, expected) in table {
             let line = RequestLine::read(line.as_bytes());
             let headers = field.map(|field| (header::HOST, HeaderValue::from_static(field)));
-            assert_eq!(
-                host(&line, &headers.into_iter().collect()),
-                expected,
-                "{line:?} {field:?}"
-            );
+            assert_eq!(host(&line, &headers.into_iter().collect()), expected, "{line:?} {field:?}");
         }
     }
 

@@ -12,15 +12,12 @@ const MONTHS: [&[u8]; 12] = [
 
 /// Whether `bytes` are shaped like a date; the day may still not exist.
 pub(super) fn has_shape(bytes: &[u8; DATE_BYTES]) -> bool {
-    bytes
-        .iter()
-        .zip(b"00/Aaa/0000:00:00:00 +0000")
-        .all(|(byte, shape)| match shape {
-            b'0' => byte.is_ascii_digit(),
-            b'A' | b'a' => byte.is_ascii_alphabetic(),
-            b'+' => matches!(byte, b'+' | b'-'),
-            literal => byte == literal,
-        })
+    bytes.iter().zip(b"00/Aaa/0000:00:00:00 +0000").all(|(byte, shape)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        b'A' | b'a' => byte.is_ascii_alphabetic(),
+        b'+' => matches!(byte, b'+' | b'-'),
+        literal => byte == literal,
+    })
 }
 
 /// The time that a date of the right shape names, since the unix epoch; `None` if its day, hour or
@@ -28,36 +25,22 @@ pub(super) fn has_shape(bytes: &[u8; DATE_BYTES]) -> bool {
 pub(super) fn read(bytes: &[u8; DATE_BYTES]) -> Option<Time> {
     let number = |from: usize, to: usize| {
         bytes[from..to].iter().try_fold(0_i16, |number, digit| {
-            number
-                .checked_mul(10)?
-                .checked_add(i16::from(digit.checked_sub(b'0')?))
+            number.checked_mul(10)?.checked_add(i16::from(digit.checked_sub(b'0')?))
         })
     };
     let small = |from: usize| i8::try_from(number(from, from + 2)?).ok();
-    let month = MONTHS
-        .iter()
-        .position(|month| bytes[3..6].eq_ignore_ascii_case(month))?;
+    let month = MONTHS.iter().position(|month| bytes[3..6].eq_ignore_ascii_case(month))?;
     let month = i8::try_from(month + 1).ok()?;
     // A leap second is the second after the 59th.
     let (second, leap) = match small(18)? {
         60 => (59, 1),
         second => (second, 0),
     };
-    let date = civil::DateTime::new(
-        number(7, 11)?,
-        month,
-        small(0)?,
-        small(12)?,
-        small(15)?,
-        second,
-        0,
-    );
+    let date =
+        civil::DateTime::new(number(7, 11)?, month, small(0)?, small(12)?, small(15)?, second, 0);
     let offset = zone(bytes[21], small(22)?, small(24)?)?;
     let seconds = offset.to_timestamp(date.ok()?).ok()?.as_second() + leap;
-    u64::try_from(seconds)
-        .ok()?
-        .checked_mul(1_000_000_000)
-        .map(Time::from_nanos)
+    u64::try_from(seconds).ok()?.checked_mul(1_000_000_000).map(Time::from_nanos)
 }
 
 fn zone(sign: u8, hours: i8, minutes: i8) -> Option<Offset> {

@@ -110,19 +110,13 @@ fn find_date(line: &[u8]) -> Option<(&[u8; date::DATE_BYTES], &[u8])> {
 fn client(field: &[u8]) -> Option<IpAddr> {
     let text = str::from_utf8(field).ok()?;
     let without_zone = text.split_once('%').map_or(text, |(address, _)| address);
-    without_zone
-        .parse::<IpAddr>()
-        .ok()
-        .map(|address| address.to_canonical())
+    without_zone.parse::<IpAddr>().ok().map(|address| address.to_canonical())
 }
 
 /// ` 200`, and what follows it.
 fn read_status(rest: &[u8]) -> Option<(Option<StatusCode>, &[u8])> {
     let rest = rest.strip_prefix(b" ")?;
-    let end = rest
-        .iter()
-        .position(|byte| *byte == b' ')
-        .unwrap_or(rest.len());
+    let end = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
     let (field, rest) = rest.split_at(end);
     match field {
         b"-" => Some((None, rest)),
@@ -147,10 +141,7 @@ fn read_agent(rest: &[u8]) -> Result<Option<Agent<'_>>, Unparsed> {
         return Ok(None);
     };
     let (user_agent, _) = field::quoted(rest).ok_or(Unparsed::OpenField)?;
-    Ok(Some(Agent {
-        referer: unless_absent(referer),
-        user_agent: unless_absent(user_agent),
-    }))
+    Ok(Some(Agent { referer: unless_absent(referer), user_agent: unless_absent(user_agent) }))
 }
 
 fn unless_absent(field: Cow<'_, [u8]>) -> Option<Cow<'_, [u8]>> {

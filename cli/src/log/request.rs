@@ -55,12 +55,7 @@ impl RequestLine {
             _ if method == Method::CONNECT => String::new(),
             _ => return None,
         };
-        Some(RequestLine {
-            method: Some(method),
-            path,
-            query,
-            authority,
-        })
+        Some(RequestLine { method: Some(method), path, query, authority })
     }
 }
 
@@ -76,14 +71,9 @@ fn without_version(rest: &[u8]) -> &[u8] {
 /// Where the authority of `http://…` or `https://…` begins.
 fn scheme_end(target: &[u8]) -> Option<usize> {
     let begins = |scheme: &[u8]| {
-        target
-            .get(..scheme.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     };
-    [b"http://".as_slice(), b"https://"]
-        .into_iter()
-        .find(|scheme| begins(scheme))
-        .map(<[u8]>::len)
+    [b"http://".as_slice(), b"https://"].into_iter().find(|scheme| begins(scheme)).map(<[u8]>::len)
 }
 
 fn split_at_byte(bytes: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
@@ -110,18 +100,8 @@ mod tests {
             // C103
             (b"GET /a b c HTTP/1.1", "GET", "/a%20b%20c", None),
             (b"GET /a HTTP/1.1 HTTP/1.1", "GET", "/a%20HTTP/1.1", None),
-            (
-                b"GET /a\" HTTP/9 b HTTP/1.1",
-                "GET",
-                "/a\"%20HTTP/9%20b",
-                None,
-            ),
-            (
-                b"GET /\xff\x00<%ff%zz HTTP/1.1",
-                "GET",
-                "/%FF%00%3C%ff%zz",
-                None,
-            ),
+            (b"GET /a\" HTTP/9 b HTTP/1.1", "GET", "/a\"%20HTTP/9%20b", None),
+            (b"GET /\xff\x00<%ff%zz HTTP/1.1", "GET", "/%FF%00%3C%ff%zz", None),
             (b"GET /x#top HTTP/1.1", "GET", "/x", None),
             (b"GET http://h.example/x?y HTTP/1.1", "GET", "/x", Some("y")),
             (b"GET HTTPS://h.example HTTP/1.1", "GET", "/", None),
@@ -135,11 +115,7 @@ mod tests {
             let found_method = found.method.as_ref().map(Method::as_str);
             let text = line.escape_ascii();
             assert_eq!(found_method, Some(method), "{text}");
-            assert_eq!(
-                (&*found.path, found.query.as_deref()),
-                (path, query),
-                "{text}"
-            );
+            assert_eq!((&*found.path, found.query.as_deref()), (path, query), "{text}");
         }
     }
 
@@ -158,12 +134,7 @@ mod tests {
             b"GET  /x HTTP/1.1",
         ];
         for line in table {
-            assert_eq!(
-                RequestLine::read(line),
-                RequestLine::default(),
-                "{}",
-                line.escape_ascii()
-            );
+            assert_eq!(RequestLine::read(line), RequestLine::default(), "{}", line.escape_ascii());
         }
     }
 }

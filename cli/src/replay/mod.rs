@@ -73,17 +73,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
     let mut scan = Scan::default();
     let entries = order::sorted(order::SEGMENT_LINES, |push| {
         logs.iter_mut().enumerate().try_for_each(|(index, log)| {
-            scan.read(index, log, &mut *push)
-                .map_err(|error| naming(log, error))?;
+            scan.read(index, log, &mut *push).map_err(|error| naming(log, error))?;
             progress.inc(log.bytes);
             Ok(())
         })
     })?;
-    let lacking: Vec<_> = rules
-        .rules()
-        .iter()
-        .map(|rule| Lacking::of(rule, &scan))
-        .collect();
+    let lacking: Vec<_> = rules.rules().iter().map(|rule| Lacking::of(rule, &scan)).collect();
     let unusable = (0..lacking.len()).filter(|index| lacking[*index].unusable);
     let rules = rules.with_rules_off(&unusable.collect::<Vec<_>>());
 

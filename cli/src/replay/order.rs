@@ -25,12 +25,7 @@ impl Entry {
     pub(super) fn new(time: Time, log: usize, place: Place) -> Self {
         let length = u32::try_from(place.length).expect("a parsed line is short");
         let log = u32::try_from(log).expect("a command line has fewer arguments");
-        Entry {
-            time,
-            log,
-            length,
-            offset: place.offset,
-        }
+        Entry { time, log, length, offset: place.offset }
     }
 
     pub(super) fn time(&self) -> Time {
@@ -42,10 +37,7 @@ impl Entry {
     }
 
     pub(super) fn place(&self) -> Place {
-        Place {
-            offset: self.offset,
-            length: self.length as usize,
-        }
+        Place { offset: self.offset, length: self.length as usize }
     }
 
     fn sort_key(&self) -> (Time, u32, u64) {
@@ -75,22 +67,12 @@ impl Sortable for Entry {
         reader.read_exact(&mut four)?;
         let length = u32::from_le_bytes(four);
         reader.read_exact(&mut eight)?;
-        Ok(Entry {
-            time,
-            log,
-            length,
-            offset: u64::from_le_bytes(eight),
-        })
+        Ok(Entry { time, log, length, offset: u64::from_le_bytes(eight) })
     }
 }
 
 /// Stands for no line: see [`sorted`].
-const FILLER: Entry = Entry {
-    time: Time::MAX,
-    log: u32::MAX,
-    length: 0,
-    offset: u64::MAX,
-};
+const FILLER: Entry = Entry { time: Time::MAX, log: u32::MAX, length: 0, offset: u64::MAX };
 
 /// Takes what `fill` pushes, and returns it sorted.
 ///
@@ -112,9 +94,7 @@ pub(super) fn sorted(
         sorter.push(FILLER)?;
     }
     let entries = sorter.done()?;
-    Ok(Box::new(entries.filter(
-        |entry| !matches!(entry, Ok(entry) if *entry == FILLER),
-    )))
+    Ok(Box::new(entries.filter(|entry| !matches!(entry, Ok(entry) if *entry == FILLER))))
 }
 
 #[cfg(test)]
@@ -124,10 +104,7 @@ mod tests {
     use super::*;
 
     fn entry(seconds: u64, log: usize, line: usize) -> Entry {
-        let place = Place {
-            offset: line as u64 * 10,
-            length: line + 1,
-        };
+        let place = Place { offset: line as u64 * 10, length: line + 1 };
         Entry::new(Time::from_nanos(seconds * 1_000_000_000), log, place)
     }
 
@@ -135,10 +112,7 @@ mod tests {
         let fill = |push: &mut dyn FnMut(Entry) -> io::Result<()>| {
             entries.iter().try_for_each(|entry| push(*entry))
         };
-        sorted(segment_lines, fill)
-            .unwrap()
-            .collect::<io::Result<_>>()
-            .unwrap()
+        sorted(segment_lines, fill).unwrap().collect::<io::Result<_>>().unwrap()
     }
 
     #[test]
@@ -146,11 +120,7 @@ mod tests {
         for segment_lines in 1..5 {
             for count in 0..60 {
                 let entries: Vec<_> = (0..count).map(|line| entry(7, 0, line)).collect();
-                assert_eq!(
-                    sort(segment_lines, &entries),
-                    entries,
-                    "{count} in {segment_lines}s"
-                );
+                assert_eq!(sort(segment_lines, &entries), entries, "{count} in {segment_lines}s");
             }
         }
     }

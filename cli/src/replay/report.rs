@@ -68,19 +68,10 @@ impl Report {
     pub(super) fn new(engine: &Engine, scan: &Scan, tally: &Tally, lacking: Vec<Lacking>) -> Self {
         let rules = engine.rules();
         let counts = engine.counts();
-        let each = rules
-            .rules()
-            .iter()
-            .zip(counts)
-            .zip(&tally.rules)
-            .zip(lacking);
+        let each = rules.rules().iter().zip(counts).zip(&tally.rules).zip(lacking);
         let reports = each.map(|(((rule, counts), tally), lacking)| {
             let shown = |count: u64| (!lacking.unusable).then_some(count);
-            let mode = if lacking.unusable {
-                Mode::Off
-            } else {
-                rule.mode.min(rules.mode())
-            };
+            let mode = if lacking.unusable { Mode::Off } else { rule.mode.min(rules.mode()) };
             RuleReport {
                 name: rule.name.to_string(),
                 action: rule.action.name(),
@@ -118,10 +109,7 @@ fn keys(rule: &Rule, tally: &RuleTally) -> Vec<KeyReport> {
         first: rfc3339(tally.first),
         last: rfc3339(tally.last),
     };
-    let mut keys: Vec<_> = tally
-        .keys()
-        .map(|(key, tally)| report((key, tally)))
-        .collect();
+    let mut keys: Vec<_> = tally.keys().map(|(key, tally)| report((key, tally))).collect();
     keys.sort_by(|a, b| b.refused.cmp(&a.refused).then_with(|| a.key.cmp(&b.key)));
     keys
 }
@@ -129,7 +117,5 @@ fn keys(rule: &Rule, tally: &RuleTally) -> Vec<KeyReport> {
 /// Such as `2015-05-18T08:05:10Z`.
 fn rfc3339(time: Time) -> String {
     let timestamp = Timestamp::from_nanosecond(i128::from(time.as_nanos()));
-    timestamp
-        .expect("a log's times end in 2554, a timestamp's in 9999")
-        .to_string()
+    timestamp.expect("a log's times end in 2554, a timestamp's in 9999").to_string()
 }

@@ -57,9 +57,7 @@ impl Scan {
         source.for_each_line(|place, bytes| {
             number += 1;
             self.lines += 1;
-            let line = bytes
-                .ok_or(Unparsed::TooLong(LINE_BYTES_MAX))
-                .and_then(Line::read);
+            let line = bytes.ok_or(Unparsed::TooLong(LINE_BYTES_MAX)).and_then(Line::read);
             match line {
                 Ok(line) => {
                     self.reordered += u64::from(before.is_some_and(|before| line.time < before));
@@ -69,11 +67,7 @@ impl Scan {
                 }
                 Err(reason) if self.bad_lines.len() < BAD_LINES_SHOWN => {
                     let (log, reason) = (name.clone(), reason.to_string());
-                    self.bad_lines.push(BadLine {
-                        log,
-                        line: number,
-                        reason,
-                    });
+                    self.bad_lines.push(BadLine { log, line: number, reason });
                 }
                 Err(_) => {}
             }

@@ -31,19 +31,11 @@ impl Source {
     /// file; `-` is standard input.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let name = path.display().to_string();
-        let file = if name == "-" {
-            spool(io::stdin().lock())?
-        } else {
-            open_twice_readable(path)?
-        };
+        let file =
+            if name == "-" { spool(io::stdin().lock())? } else { open_twice_readable(path)? };
         let bytes = file.metadata()?.len();
         let reader = BufReader::with_capacity(BUFFER_BYTES, file);
-        Ok(Source {
-            name,
-            bytes,
-            reader,
-            position: 0,
-        })
+        Ok(Source { name, bytes, reader, position: 0 })
     }
 
     /// Calls `each` with every line's place and its bytes without their end; `None` for one longer
@@ -64,15 +56,10 @@ impl Source {
                 break;
             }
             let ended = line.ends_with(b"\n") || read as u64 == left;
-            let place = Place {
-                offset: self.position,
-                length: read,
-            };
+            let place = Place { offset: self.position, length: read };
             self.position += read as u64;
             if !ended {
-                let rest = (&mut self.reader)
-                    .take(self.bytes - self.position)
-                    .skip_until(b'\n')?;
+                let rest = (&mut self.reader).take(self.bytes - self.position).skip_until(b'\n')?;
                 self.position += rest as u64;
             }
             let too_long = !ended || without_end(&line).len() > LINE_BYTES_MAX;
@@ -117,11 +104,7 @@ fn open_twice_readable(path: &Path) -> io::Result<File> {
     if kind.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    if kind.is_file() {
-        Ok(file)
-    } else {
-        spool(file)
-    }
+    if kind.is_file() { Ok(file) } else { spool(file) }
 }
 
 fn spool(mut from: impl io::Read) -> io::Result<File> {
@@ -157,22 +140,15 @@ mod tests {
     fn lines_end_at_a_newline_or_at_the_end_of_the_file() {
         for end in [&b""[..], b"\n", b"\r\n"] {
             let (mut source, _file) = source(&[b"one\n\r\nthree\xff\r\nfour", end].concat());
-            let found: Vec<_> = lines(&mut source)
-                .into_iter()
-                .map(|(_, line)| line.unwrap())
-                .collect();
+            let found: Vec<_> =
+                lines(&mut source).into_iter().map(|(_, line)| line.unwrap()).collect();
             assert_eq!(found, [&b"one"[..], b"", b"three\xff", b"four"], "{end:?}");
         }
     }
 
     #[test]
     fn an_endless_line_is_skipped_and_does_not_hide_the_next() {
-        for length in [
-            LINE_BYTES_MAX - 1,
-            LINE_BYTES_MAX,
-            LINE_BYTES_MAX + 1,
-            3 * LINE_BYTES_MAX,
-        ] {
+        for length in [LINE_BYTES_MAX - 1, LINE_BYTES_MAX, LINE_BYTES_MAX + 1, 3 * LINE_BYTES_MAX] {
             let text = [&vec![b'x'; length][..], b"\nnext\n"].concat();
             let (mut source, _file) = source(&text);
             let found = lines(&mut source);
@@ -184,19 +160,14 @@ mod tests {
 
     #[test]
     fn lines_are_read_back_at_their_places_in_any_order() {
-        let text: String = (0..2000)
-            .map(|n| format!("line {n} {}\n", "x".repeat(n)))
-            .collect();
+        let text: String = (0..2000).map(|n| format!("line {n} {}\n", "x".repeat(n))).collect();
         let (mut source, _file) = source(text.as_bytes());
         let found = lines(&mut source);
         let mut buffer = Vec::new();
         for step in [1, 2, 1999, 1001] {
             for turn in 0..found.len() {
                 let (place, line) = &found[turn * step % found.len()];
-                assert_eq!(
-                    source.read_at(*place, &mut buffer).unwrap(),
-                    line.as_deref().unwrap()
-                );
+                assert_eq!(source.read_at(*place, &mut buffer).unwrap(), line.as_deref().unwrap());
             }
         }
     }

@@ -39,11 +39,7 @@ pub(super) struct KeyTally {
 impl Tally {
     pub(super) fn new(rules: &RuleSet, keys_max: usize) -> Self {
         let rules = rules.rules().iter().map(|_| RuleTally::default()).collect();
-        Tally {
-            denied: 0,
-            rules,
-            keys_max,
-        }
+        Tally { denied: 0, rules, keys_max }
     }
 
     /// Takes what the engine said of a request. A rule that observes counts as if it had refused:
@@ -55,18 +51,10 @@ impl Tally {
         decision: &Decision,
         now: Time,
     ) {
-        if decision
-            .refusal
-            .as_ref()
-            .is_some_and(|refusal| refusal.cause == Cause::Denied)
-        {
+        if decision.refusal.as_ref().is_some_and(|refusal| refusal.cause == Cause::Denied) {
             self.denied += 1;
         }
-        for finding in decision
-            .findings
-            .iter()
-            .filter(|finding| finding.refuses.is_some())
-        {
+        for finding in decision.findings.iter().filter(|finding| finding.refuses.is_some()) {
             let rule = &rules.rules()[finding.index];
             let key = rule.key(facts).ok().map(Key::into_owned);
             self.rules[finding.index].refuse(key, now, self.keys_max);
@@ -107,9 +95,7 @@ fn applying(matched: &Matched, standing: Standing) -> impl Iterator<Item = usize
 impl RuleTally {
     /// The listed keys, in no order.
     pub(super) fn keys(&self) -> impl Iterator<Item = (&Key<'static>, &KeyTally)> {
-        self.positions
-            .iter()
-            .map(|(key, position)| (key, &self.keys[*position]))
+        self.positions.iter().map(|(key, position)| (key, &self.keys[*position]))
     }
 
     /// `key` is `None` where the rule refuses because it is missing.
@@ -122,12 +108,7 @@ impl RuleTally {
             tally.last = now;
         } else if self.keys.len() < keys_max {
             self.positions.insert(key, self.keys.len());
-            self.keys.push(KeyTally {
-                matched: 0,
-                refused: 1,
-                first: now,
-                last: now,
-            });
+            self.keys.push(KeyTally { matched: 0, refused: 1, first: now, last: now });
         } else {
             self.unlisted += 1;
         }

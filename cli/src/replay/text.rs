@@ -37,21 +37,14 @@ pub(super) fn write_nothing_parsed(report: &Report, err: &mut dyn Write) -> io::
     match report.lines {
         0 => writeln!(err, "nothing to replay: no lines"),
         lines => {
-            writeln!(
-                err,
-                "nothing to replay: none of {} could be parsed",
-                plural(lines, "line")
-            )?;
+            writeln!(err, "nothing to replay: none of {} could be parsed", plural(lines, "line"))?;
             write_bad_lines(&report.bad_lines, err)
         }
     }
 }
 
 fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let (from, to) = (
-        report.from.as_deref().unwrap_or("-"),
-        report.to.as_deref().unwrap_or("-"),
-    );
+    let (from, to) = (report.from.as_deref().unwrap_or("-"), report.to.as_deref().unwrap_or("-"));
     writeln!(
         out,
         "{}, {} parsed, from {from} to {to}",
@@ -74,11 +67,7 @@ fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         // Both counts are far below 2^53.
         #[allow(clippy::cast_precision_loss)]
         let share = report.unparsed as f64 * 100.0 / report.lines as f64;
-        writeln!(
-            out,
-            "unparsed: {} ({share:.1} %), such as",
-            plural(report.unparsed, "line")
-        )?;
+        writeln!(out, "unparsed: {} ({share:.1} %), such as", plural(report.unparsed, "line"))?;
         write_bad_lines(&report.bad_lines, out)?;
     }
     Ok(())
@@ -106,10 +95,7 @@ fn write_rule(
     };
     writeln!(out, "{}", sentence::named(rule))?;
     if !parts.is_empty() {
-        writeln!(
-            out,
-            "  this log does not hold {parts}; replayed by what stands in for it"
-        )?;
+        writeln!(out, "  this log does not hold {parts}; replayed by what stands in for it")?;
     }
     let would = match rule.mode.min(file_mode) {
         Mode::Enforce => "refused",
@@ -122,26 +108,15 @@ fn write_rule(
         keys => writeln!(out, ", of {}", plural(keys as u64, "key"))?,
     }
     if found.unkeyed > 0 {
-        writeln!(
-            out,
-            "  {} matched but lacked the key",
-            requests(found.unkeyed)
-        )?;
+        writeln!(out, "  {} matched but lacked the key", requests(found.unkeyed))?;
     }
     if found.evicted_live > 0 {
         let keys = plural(found.evicted_live, "count");
-        writeln!(
-            out,
-            "  {keys} in use fell out of the full table; [memory] keys sets its size"
-        )?;
+        writeln!(out, "  {keys} in use fell out of the full table; [memory] keys sets its size")?;
     }
     write_keys(&found.keys, top, out)?;
     if found.refused_unlisted > 0 {
-        writeln!(
-            out,
-            "  {} of keys beyond those listed",
-            requests(found.refused_unlisted)
-        )?;
+        writeln!(out, "  {} of keys beyond those listed", requests(found.refused_unlisted))?;
     }
     Ok(())
 }
@@ -154,14 +129,7 @@ fn write_keys(keys: &[KeyReport], top: usize, out: &mut dyn Write) -> io::Result
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["key", "matched", "refused", "first", "last"]);
-    for KeyReport {
-        key,
-        matched,
-        refused,
-        first,
-        last,
-    } in shown
-    {
+    for KeyReport { key, matched, refused, first, last } in shown {
         table.add_row([key, &matched.to_string(), &refused.to_string(), first, last]);
     }
     for column in [1, 2] {
