@@ -51,6 +51,7 @@ struct Request {
 struct Explanation<'a> {
     method: &'a str,
     path: &'a str,
+    query: Option<&'a str>,
     /// Left out where it is the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     normalised: Option<&'a str>,
@@ -85,6 +86,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
     let explanation = Explanation {
         method: method.as_str(),
         path: facts.path.raw(),
+        query: facts.query,
         normalised: (!facts.path.is_normal()).then(|| facts.path.normal()),
         client: resolved.client.map(|client| client.to_string()),
         client_how: client::how(rules.client(), args.peer, &resolved),
@@ -107,10 +109,12 @@ fn notes(rules: &RuleSet, facts: &Facts<'_>) -> Vec<&'static str> {
 }
 
 fn write_text(explanation: &Explanation<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Explanation { method, path, normalised, client, client_how, notes, rules } = explanation;
-    writeln!(out, "request: {method} {path}")?;
+    let Explanation { method, path, query, normalised, client, client_how, notes, rules } =
+        explanation;
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    writeln!(out, "request: {method} {path}{query}")?;
     if let Some(normalised) = normalised {
-        writeln!(out, "  the same as {normalised}")?;
+        writeln!(out, "  its path is also matched as {normalised}")?;
     }
     writeln!(out, "client: {}, {client_how}", client.as_deref().unwrap_or("unknown"))?;
     notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;

@@ -14,6 +14,11 @@ pub(super) fn quoted(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     Some((unescape(&bytes[..end]), &bytes[end + 1..]))
 }
 
+/// As [`quoted`]; a field that does not end is all that is left.
+pub(super) fn quoted_or_cut(bytes: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
+    quoted(bytes).unwrap_or_else(|| (unescape(bytes), &[]))
+}
+
 /// Undoes what servers write for bytes that a quoted field cannot hold: `\"`, `\\`, `\xHH` and C's
 /// letters. Any other backslash stands for itself.
 fn unescape(field: &[u8]) -> Cow<'_, [u8]> {

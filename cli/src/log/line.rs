@@ -56,9 +56,6 @@ pub enum Unparsed {
     /// No status after the request.
     #[error("expected a status of three digits, or -, after the request")]
     NoStatus,
-    /// The closing quote of the referer or the user agent is missing.
-    #[error("the quoted referer or user agent does not end")]
-    OpenField,
 }
 
 impl<'a> Line<'a> {
@@ -70,7 +67,7 @@ impl<'a> Line<'a> {
     ///
     /// # Errors
     ///
-    /// When there is no date or status, or a quoted field does not end.
+    /// When there is no date, no request that ends, or no status.
     pub fn read(line: &'a [u8]) -> Result<Self, Unparsed> {
         match line.trim_ascii() {
             [] => return Err(Unparsed::Empty),
@@ -87,7 +84,7 @@ impl<'a> Line<'a> {
             time,
             request: RequestLine::read(&request),
             status,
-            agent: read_agent(rest)?,
+            agent: read_agent(rest),
         })
     }
 }
@@ -127,21 +124,14 @@ fn read_status(rest: &[u8]) -> Option<(Option<StatusCode>, &[u8])> {
     }
 }
 
-/// ` 123 "referer" "user-agent" …`; `None` where no quoted field follows the size.
-fn read_agent(rest: &[u8]) -> Result<Option<Agent<'_>>, Unparsed> {
-    let after_size = rest.strip_prefix(b" ").and_then(|rest| {
-        let end = rest.iter().position(|byte| *byte == b' ')?;
-        rest[end..].strip_prefix(b" \"")
-    });
-    let Some(rest) = after_size else {
-        return Ok(None);
-    };
-    let (referer, rest) = field::quoted(rest).ok_or(Unparsed::OpenField)?;
-    let Some(rest) = rest.strip_prefix(b" \"") else {
-        return Ok(None);
-    };
-    let (user_agent, _) = field::quoted(rest).ok_or(Unparsed::OpenField)?;
-    Ok(Some(Agent { referer: unless_absent(referer), user_agent: unless_absent(user_agent) }))
+/// ` 123 "referer" "user-agent" …`; `None` where no quoted field follows the size. Servers cut long
+/// lines, and by then all that is counted is known: a field that does not end is what there is of it.
+fn read_agent(rest: &[u8]) -> Option<Agent<'_>> {
+    let rest = rest.strip_prefix(b" ")?;
+    let size_end = rest.iter().position(|byte| *byte == b' ')?;
+    let (referer, rest) = field::quoted_or_cut(rest[size_end..].strip_prefix(b" \"")?);
+    let user_agent = rest.strip_prefix(b" \"").map(|rest| field::quoted_or_cut(rest).0);
+    Some(Agent { referer: unless_absent(referer), user_agent: user_agent.and_then(unless_absent) })
 }
 
 fn unless_absent(field: Cow<'_, [u8]>) -> Option<Cow<'_, [u8]>> {
