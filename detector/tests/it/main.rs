@@ -1,0 +1,6 @@
+//! The engine against the rule file's meaning, through its public face only.
+
+mod cases;
+mod harness;
+mod oracle;
+mod parallel;
