@@ -41,11 +41,12 @@ impl KeySpec {
     /// When the parts are not this key's, or a value cannot be read; a value that was printed as a
     /// hash cannot be read back, and says so.
     pub fn read(&self, text: &str) -> Result<Key<'static>, KeyTextError> {
-        let written: Vec<&str> = if text.is_empty() { Vec::new() } else { text.split(',').collect() };
+        let written: Vec<&str> =
+            if text.is_empty() { Vec::new() } else { text.split(',').collect() };
         if written.len() != self.0.len() {
             return Err(KeyTextError::Parts { expected: self.to_string() });
         }
-        let read_part = |(part, kinds): (&str, &Box<[PartKind]>)| {
+        let read_part = |(part, kinds): (&str, &[PartKind])| {
             let unknown = || KeyTextError::Parts { expected: self.to_string() };
             let (name, value) = part.split_once('=').ok_or_else(unknown)?;
             let alternative = kinds.iter().position(|kind| kind.printed_name() == name);
@@ -53,7 +54,7 @@ impl KeySpec {
             let value = kinds[alternative].read_value(value)?;
             Ok(Part { alternative: index_u8(alternative), value })
         };
-        written.into_iter().zip(&self.0).map(read_part).collect::<Result<_, _>>().map(Key)
+        written.into_iter().zip(self.parts()).map(read_part).collect::<Result<_, _>>().map(Key)
     }
 }
 
@@ -164,7 +165,9 @@ impl PartKind {
     fn value<'a>(&'a self, rule: &'a Rule, facts: &'a Facts<'_>) -> Option<Value<'a>> {
         let bytes = |bytes: &'a [u8]| Value::Bytes(Cow::Borrowed(bytes));
         match self {
-            PartKind::Client { v4, v6, .. } => facts.client.map(|addr| Value::network(addr, *v4, *v6)),
+            PartKind::Client { v4, v6, .. } => {
+                facts.client.map(|addr| Value::network(addr, *v4, *v6))
+            }
             PartKind::Bearer => bearer(facts).map(bytes),
             PartKind::Header(name) => field(facts, name).map(Value::Bytes),
             PartKind::Cookie(name) => cookie(facts, name).map(bytes),
@@ -173,7 +176,9 @@ impl PartKind {
                 .pattern_for(facts)
                 .and_then(|pattern| pattern.param(name, &facts.path))
                 .map(|raw| Value::Bytes(percent_encoding::percent_decode_str(raw).into())),
-            PartKind::Path => Some(facts.path.normal_trimmed()).filter(|path| !path.is_empty()).map(|path| bytes(path.as_bytes())),
+            PartKind::Path => Some(facts.path.normal_trimmed())
+                .filter(|path| !path.is_empty())
+                .map(|path| bytes(path.as_bytes())),
             PartKind::Route => facts
                 .route
                 .or_else(|| rule.pattern_for(facts).map(Pattern::path))
@@ -192,7 +197,8 @@ impl PartKind {
             return Err(KeyTextError::Hashed(text.to_owned()));
         }
         if let PartKind::Client { v4, v6, .. } = self {
-            let net = text.parse::<IpNet>().map(|net| net.addr()).or_else(|_| text.parse::<IpAddr>());
+            let net =
+                text.parse::<IpNet>().map(|net| net.addr()).or_else(|_| text.parse::<IpAddr>());
             let addr = net.map_err(|_| KeyTextError::Address(text.to_owned()))?;
             return Ok(Value::network(addr.to_canonical(), *v4, *v6));
         }
@@ -284,7 +290,8 @@ impl Key<'_> {
     /// The key with its values its own; an address allocates nothing.
     #[must_use]
     pub fn into_owned(self) -> Key<'static> {
-        let owned = |part: Part<'_>| Part { alternative: part.alternative, value: part.value.into_owned() };
+        let owned =
+            |part: Part<'_>| Part { alternative: part.alternative, value: part.value.into_owned() };
         Key(self.0.into_iter().map(owned).collect())
     }
 
@@ -392,8 +399,14 @@ impl Rule {
 const MISSING: &str = "<missing>";
 
 /// What is percent-encoded in a printed value.
-const ENCODED: &percent_encoding::AsciiSet =
-    &percent_encoding::CONTROLS.add(b' ').add(b',').add(b'=').add(b'%').add(b'&').add(b'<').add(b'#');
+const ENCODED: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS
+    .add(b' ')
+    .add(b',')
+    .add(b'=')
+    .add(b'%')
+    .add(b'&')
+    .add(b'<')
+    .add(b'#');
 
 fn is_secret_field(name: &HeaderName) -> bool {
     [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE].contains(name)
@@ -451,9 +464,10 @@ fn lowercase(text: &str) -> Value<'_> {
 }
 
 fn decode(text: &str) -> Result<Cow<'static, [u8]>, KeyTextError> {
-    let valid = text.split('%').skip(1).all(|rest| {
-        rest.len() >= 2 && rest.bytes().take(2).all(|digit| digit.is_ascii_hexdigit())
-    });
+    let valid = text
+        .split('%')
+        .skip(1)
+        .all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|digit| digit.is_ascii_hexdigit()));
     if !valid {
         return Err(KeyTextError::Encoding(text.to_owned()));
     }
