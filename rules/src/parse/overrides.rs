@@ -153,10 +153,13 @@ fn part(item: Item<'_>, kinds: &[PartKind], report: &mut Report<'_>) -> Read<Ove
     }
     let only_host = matches!(kinds, [PartKind::Host]);
     let value = |text: &str| if only_host { text.to_ascii_lowercase() } else { text.to_owned() };
-    match text.split_once('*') {
-        None => Ok(OverridePart::Exact(value(text).into_bytes().into())),
-        Some((prefix, "")) => Ok(OverridePart::Prefix(value(prefix).into_bytes().into())),
-        Some(_) => Err(item.expected(report, "a value, or one * at its end")),
+    let bytes = |text| value(text).into_bytes().into();
+    // A template holds a * of its own: /static/{*rest}.
+    let is_template = kinds.contains(&PartKind::Route) && text.contains("{*");
+    match text.strip_suffix('*') {
+        Some(prefix) if !prefix.contains('*') => Ok(OverridePart::Prefix(bytes(prefix))),
+        None if is_template || !text.contains('*') => Ok(OverridePart::Exact(bytes(text))),
+        _ => Err(item.expected(report, "a value, or one * at its end")),
     }
 }
 

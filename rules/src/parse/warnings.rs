@@ -87,7 +87,7 @@ fn covered_by(
 }
 
 /// Whether every request that `narrow` matches is matched by `wide`.
-fn covers(wide: &Pattern, narrow: &Pattern) -> bool {
+pub(super) fn covers(wide: &Pattern, narrow: &Pattern) -> bool {
     let method = match (&wide.method, &narrow.method) {
         (None, _) => true,
         (Some(wide), narrow) => covers_method(wide, narrow.as_ref()),

@@ -782,10 +782,7 @@ fn a_file_has_room_for_256_rules_and_a_rule_for_256_overrides() {
         format!("app = \"a\"\n{}", (0..count).map(rule).collect::<String>())
     };
     assert_eq!(errors(&rules(256)), "no error");
-    assert_eq!(
-        errors(&rules(257)),
-        "1282:1: rule: expected at most 256 rules in a file, found 257"
-    );
+    assert_eq!(errors(&rules(257)), "1282:1: rule: expected at most 256 in a file, found 257");
 
     let overrides = |count: usize| {
         let one = |index| {

@@ -132,7 +132,7 @@ fn the_rules_of_a_full_file_are_read() {
         (Duration::from_secs(900), StatusCode::TOO_MANY_REQUESTS)
     );
     assert_eq!((block.extend, block.grow.get()), (true, 2));
-    let hours = |hours| Duration::from_secs(hours * 3600);
+    let hours = |hours: u64| Duration::from_secs(hours * 3600);
     assert_eq!((block.max, block.forget), (hours(12), hours(48)));
     assert_eq!((login.mode, login.missing_key), (Mode::Observe, MissingKey::Reject));
     assert_eq!((login.disclose, login.show_key), (Disclose::Full, true));
@@ -301,4 +301,13 @@ fn overrides_stand_most_specific_first() {
         vec![any(), any()],
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_template_is_a_value_and_no_prefix() {
+    let rule = read_rule(
+        "key = [\"route\"]\n[[rule.override]]\nkey = [\"/static/{*rest}\"]\nexempt = true",
+    );
+    assert_eq!(rule.overrides[0].key.0, [OverridePart::Exact(b"/static/{*rest}"[..].into())]);
+    assert!(rule.overrides[0].exempt);
 }

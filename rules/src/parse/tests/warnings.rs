@@ -1,7 +1,10 @@
 //! What is allowed but said to be odd.
 
+use http::Method;
+use proptest::prelude::*;
+
 use super::rule;
-use crate::RuleSet;
+use crate::{Pattern, RequestPath, RuleSet, parse::warnings::covers};
 
 /// The warnings about a file, one a line.
 fn warnings(text: &str) -> String {
@@ -141,4 +144,32 @@ fn absurd_blocks_are_said() {
         "block = { for = \"1h\", max = \"2h\", forget = \"3h\" }",
         "3:23: max or forget in block does nothing without grow, expected grow of 2 or more",
     );
+}
+
+fn path() -> impl Strategy<Value = String> {
+    let segment = prop::sample::select(&["", "a", "b", "%61", ".", "..", "{x}", "{y}"][..]);
+    prop::collection::vec(segment, 0..4).prop_map(|segments| format!("/{}", segments.join("/")))
+}
+
+/// A path, some with a method before it and a catch-all behind it.
+fn pattern() -> impl Strategy<Value = Option<Pattern>> {
+    let method = prop::sample::select(&["", "GET ", "HEAD "][..]);
+    let rest = prop::sample::select(&["", "/{*rest}"][..]);
+    (method, path(), rest).prop_map(|(method, path, rest)| {
+        let path = if rest.is_empty() { &path } else { path.trim_end_matches('/') };
+        Pattern::read(&format!("{method}{path}{rest}")).ok()
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_covered_pattern_matches_nothing_beyond(wide in pattern(), narrow in pattern(), path in path(), head in any::<bool>()) {
+        if let (Some(wide), Some(narrow)) = (wide, narrow)
+            && covers(&wide, &narrow)
+        {
+            let method = if head { Method::HEAD } else { Method::GET };
+            let path = RequestPath::new(&path);
+            prop_assert!(!narrow.matches(Some(&method), &path) || wide.matches(Some(&method), &path));
+        }
+    }
 }
