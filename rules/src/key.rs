@@ -51,8 +51,10 @@ impl KeySpec {
             let (name, value) = part.split_once('=').ok_or_else(unknown)?;
             let alternative = kinds.iter().position(|kind| kind.printed_name() == name);
             let alternative = alternative.ok_or_else(unknown)?;
-            let value = kinds[alternative].read_value(value)?;
-            Ok(Part { alternative: index_u8(alternative), value })
+            Ok(match kinds[alternative].read_value(value)? {
+                Value::Missing => Part::MISSING,
+                value => Part { alternative: index_u8(alternative), value },
+            })
         };
         written.into_iter().zip(self.parts()).map(read_part).collect::<Result<_, _>>().map(Key)
     }
@@ -85,8 +87,10 @@ pub enum KeyTextError {
         /// The rule's parts.
         expected: String,
     },
-    /// A `client` value that is no address.
-    #[error("expected an address for client, such as 203.0.113.9, not {0:?}")]
+    /// A `client` value that is no address, nor a network of the part's prefix.
+    #[error(
+        "expected an address for client, such as 203.0.113.9, or its network as the rule counts it, not {0:?}"
+    )]
     Address(String),
     /// A percent sign without two hexadecimal digits.
     #[error("expected two hexadecimal digits after each % in {0:?}")]
@@ -136,7 +140,10 @@ impl PartKind {
     fn printed_name(&self) -> Cow<'static, str> {
         match self {
             PartKind::Client { .. } => "client".into(),
-            other => other.to_string().into(),
+            // A query's name may hold any byte, so also the separators of a printed key.
+            other => percent_encoding::utf8_percent_encode(&other.to_string(), ENCODED)
+                .to_string()
+                .into(),
         }
     }
 
@@ -197,10 +204,8 @@ impl PartKind {
             return Err(KeyTextError::Hashed(text.to_owned()));
         }
         if let PartKind::Client { v4, v6, .. } = self {
-            let net =
-                text.parse::<IpNet>().map(|net| net.addr()).or_else(|_| text.parse::<IpAddr>());
-            let addr = net.map_err(|_| KeyTextError::Address(text.to_owned()))?;
-            return Ok(Value::network(addr.to_canonical(), *v4, *v6));
+            return read_network(text, *v4, *v6)
+                .ok_or_else(|| KeyTextError::Address(text.to_owned()));
         }
         let values = text.split('&').map(decode).collect::<Result<Vec<_>, _>>()?;
         Ok(Value::of_list(values).unwrap_or(Value::Bytes(Cow::Borrowed(&[]))))
@@ -241,6 +246,11 @@ pub struct Part<'a> {
     pub value: Value<'a>,
 }
 
+impl Part<'_> {
+    /// What stands for a part that none of its kinds gives.
+    const MISSING: Self = Part { alternative: 0, value: Value::Missing };
+}
+
 /// The value of one [`Part`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value<'a> {
@@ -256,6 +266,7 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     fn network(addr: IpAddr, v4: u8, v6: u8) -> Self {
+        let addr = addr.to_canonical();
         let prefix = if addr.is_ipv4() { v4 } else { v6 };
         let net = IpNet::new_assert(addr, prefix);
         Value::Network(net.network(), prefix)
@@ -330,11 +341,12 @@ impl Show<'_> {
             Value::Bytes(bytes) => std::slice::from_ref(bytes),
             Value::List(values) => values,
         };
-        let length: usize = values.iter().map(|bytes| bytes.len()).sum();
+        // Of the values and what separates them: empty ones, too, are many where a client wants.
+        let length: usize = values.iter().map(|bytes| bytes.len() + 1).sum::<usize>() - 1;
         if kind.is_hidden(self.show_key) || length > SHOWN_VALUE_BYTES_MAX {
             let mut hasher = SipHasher24::new_with_key(self.secret);
             for bytes in values {
-                hasher.write_usize(bytes.len());
+                hasher.write(&(bytes.len() as u64).to_le_bytes());
                 hasher.write(bytes);
             }
             let _ = write!(text, "#{:016x}", hasher.finish());
@@ -371,9 +383,7 @@ impl Rule {
             });
             parts.push(match found {
                 Some(part) => part,
-                None if self.missing_key == MissingKey::Share => {
-                    Part { alternative: 0, value: Value::Missing }
-                }
+                None if self.missing_key == MissingKey::Share => Part::MISSING,
                 None => {
                     let by_client = kinds.iter().all(PartKind::is_supplied_by_client);
                     return Err(MissingPart { by_client });
@@ -389,9 +399,15 @@ impl Rule {
         Show { spec: &self.key, secret, show_key: self.show_key }
     }
 
-    /// The first of the rule's patterns that matches.
+    /// The one of the rule's matching patterns whose captures the handler sees, as far as that is
+    /// known: the router's own template, else the first that matches the raw path, by which routers
+    /// go, else the first.
     pub(crate) fn pattern_for(&self, facts: &Facts<'_>) -> Option<&Pattern> {
-        self.patterns.iter().flatten().find(|pattern| pattern.matches(facts.method, &facts.path))
+        let patterns = self.patterns.iter().flatten();
+        let matching = patterns.filter(|pattern| pattern.matches(facts.method, &facts.path));
+        matching.min_by_key(|pattern| {
+            (facts.route != Some(pattern.path()), !pattern.covers(facts.path.raw()))
+        })
     }
 }
 
@@ -410,6 +426,15 @@ const ENCODED: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS
 
 fn is_secret_field(name: &HeaderName) -> bool {
     [header::AUTHORIZATION, header::PROXY_AUTHORIZATION, header::COOKIE].contains(name)
+}
+
+fn read_network(text: &str, v4: u8, v6: u8) -> Option<Value<'static>> {
+    if let Ok(addr) = text.parse() {
+        return Some(Value::network(addr, v4, v6));
+    }
+    let net: IpNet = text.parse().ok()?;
+    Some(Value::network(net.addr(), v4, v6))
+        .filter(|value| matches!(value, Value::Network(_, prefix) if *prefix == net.prefix_len()))
 }
 
 fn push_network(addr: IpAddr, prefix: u8, text: &mut String) {
