@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     fmt::{self, Write as _},
-    hash::Hasher as _,
+    hash::{Hash, Hasher},
     net::IpAddr,
 };
 
@@ -233,7 +233,7 @@ impl fmt::Display for PartKind {
 
 /// One key: its parts in the order of the rule's [`KeySpec`], typed and stored apart, so that no two
 /// different keys are ever equal.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key<'a>(SmallVec<[Part<'a>; 2]>);
 
 /// One part of a [`Key`].
@@ -252,7 +252,7 @@ impl Part<'_> {
 }
 
 /// The value of one [`Part`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// None, under `missing_key = "share"`.
     Missing,
@@ -287,6 +287,37 @@ impl<'a> Value<'a> {
             Value::Network(addr, prefix) => Value::Network(addr, prefix),
             Value::Bytes(bytes) => Value::Bytes(owned(bytes)),
             Value::List(values) => Value::List(values.into_iter().map(owned).collect()),
+        }
+    }
+}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // All keys of a rule have as many parts.
+        self.0.iter().for_each(|part| part.hash(state));
+    }
+}
+
+impl Hash for Value<'_> {
+    /// The most common value, an IPv4 address, in one word beside its kind.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Value::Missing => state.write_u8(0),
+            Value::Network(IpAddr::V4(addr), prefix) => {
+                state.write_u64(1 << 48 | u64::from(*prefix) << 32 | u64::from(addr.to_bits()));
+            }
+            Value::Network(IpAddr::V6(addr), prefix) => {
+                state.write_u64(2 << 48 | u64::from(*prefix));
+                state.write_u128(addr.to_bits());
+            }
+            Value::Bytes(bytes) => {
+                state.write_u8(3);
+                bytes.hash(state);
+            }
+            Value::List(values) => {
+                state.write_u8(4);
+                values.hash(state);
+            }
         }
     }
 }
@@ -375,22 +406,35 @@ impl Rule {
     ///
     /// When a part is missing and the rule does not share.
     pub fn key<'a>(&'a self, facts: &'a Facts<'_>) -> Result<Key<'a>, MissingPart> {
-        let mut parts = SmallVec::new();
-        for kinds in self.key.parts() {
-            let found = kinds.iter().enumerate().find_map(|(index, kind)| {
-                let value = kind.value(self, facts)?;
-                Some(Part { alternative: index_u8(index), value })
-            });
-            parts.push(match found {
-                Some(part) => part,
-                None if self.missing_key == MissingKey::Share => Part::MISSING,
-                None => {
-                    let by_client = kinds.iter().all(PartKind::is_supplied_by_client);
-                    return Err(MissingPart { by_client });
-                }
-            });
+        self.key.parts().map(|kinds| self.part(kinds, facts)).collect::<Result<_, _>>().map(Key)
+    }
+
+    /// Hashes this rule's key of a request, as hashing [`Rule::key`] would, without making it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::key`].
+    pub fn hash_key(&self, facts: &Facts<'_>, state: &mut impl Hasher) -> Result<(), MissingPart> {
+        self.key.parts().try_for_each(|kinds| {
+            self.part(kinds, facts)?.hash(state);
+            Ok(())
+        })
+    }
+
+    fn part<'a>(
+        &'a self,
+        kinds: &'a [PartKind],
+        facts: &'a Facts<'_>,
+    ) -> Result<Part<'a>, MissingPart> {
+        for (index, kind) in kinds.iter().enumerate() {
+            if let Some(value) = kind.value(self, facts) {
+                return Ok(Part { alternative: index_u8(index), value });
+            }
         }
-        Ok(Key(parts))
+        if self.missing_key == MissingKey::Share {
+            return Ok(Part { alternative: 0, value: Value::Missing });
+        }
+        Err(MissingPart { by_client: kinds.iter().all(PartKind::is_supplied_by_client) })
     }
 
     /// How this rule's keys are printed; `secret` keys the hashes.
