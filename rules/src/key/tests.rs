@@ -310,7 +310,7 @@ fn secrets_are_printed_by_no_rule() {
         header_kind("cookie"),
     ];
     for kind in kinds {
-        let rule = rule(&[kind.clone()]);
+        let rule = rule(std::slice::from_ref(&kind));
         assert!(rule.show_key);
         let facts = facts(&headers, "/");
         let key = rule.key(&facts).unwrap();

@@ -125,7 +125,7 @@ impl KeySpec {
         if written.len() != self.0.len() {
             return Err(KeyTextError::Parts { expected: self.to_string() });
         }
-        let read_part = |(part, kinds): (&str, &Box<[PartKind]>)| {
+        let read_part = |(part, kinds): (&str, &[PartKind])| {
             let unknown = || KeyTextError::Parts { expected: self.to_string() };
             let (name, value) = part.split_once('=').ok_or_else(unknown)?;
             let alternative = kinds.iter().position(|kind| kind.printed_name() == name);
@@ -135,7 +135,7 @@ impl KeySpec {
                 value => Part { alternative: index_u8(alternative), value },
             })
         };
-        written.into_iter().zip(&self.0).map(read_part).collect::<Result<_, _>>().map(Key)
+        written.into_iter().zip(self.parts()).map(read_part).collect::<Result<_, _>>().map(Key)
     }
 }
 
