@@ -269,10 +269,13 @@ fn join_covering(ends: &Ends, method: Option<&Method>, seen: &mut Seen) {
 /// A text's first eight bytes as a number, zeros after its end: almost always enough to tell a
 /// node's literals apart, in one comparison each.
 fn head(text: &str) -> u64 {
-    let mut head = [0; 8];
-    let length = text.len().min(8);
-    head[..length].copy_from_slice(&text.as_bytes()[..length]);
-    u64::from_be_bytes(head)
+    match text.as_bytes().first_chunk() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let octets = text.bytes().fold(0, |head, octet| head << 8 | u64::from(octet));
+            octets << (8 * (8 - text.len())).min(63)
+        }
+    }
 }
 
 #[cfg(test)]

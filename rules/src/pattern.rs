@@ -136,12 +136,12 @@ impl<'a> Iterator for Segments<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         let rest = self.0?;
-        let (segment, rest) = match rest.split_once('/') {
-            Some((segment, rest)) => (segment, Some(rest)),
-            None => (rest, None),
+        // By octets: paths are short, and so is this, against a search set up for long texts.
+        let Some(slash) = rest.bytes().position(|octet| octet == b'/') else {
+            return self.0.take();
         };
-        self.0 = rest;
-        Some(segment)
+        self.0 = Some(&rest[slash + 1..]);
+        Some(&rest[..slash])
     }
 }
 

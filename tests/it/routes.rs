@@ -102,13 +102,16 @@ impl Setup {
             );
         }
         let rules = text.parse().unwrap_or_else(|problems| panic!("{problems}\n{text}"));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         Setup { runtime, router, rules }
     }
 
     fn handled(&self, method: &Method, uri: &str) -> Option<Handled> {
         let request = Request::builder().method(method).uri(uri).body(Body::empty()).ok()?;
-        let response = self.runtime.block_on(self.router.clone().oneshot(request)).unwrap();
+        let response = self
+            .runtime
+            .block_on(self.router.clone().oneshot(request))
+            .unwrap_or_else(|never| match never {});
         response.extensions().get().cloned()
     }
 
@@ -120,7 +123,8 @@ impl Setup {
         uri: &str,
     ) -> Result<Option<usize>, TestCaseError> {
         let Some(handled) = self.handled(method, uri) else { return Ok(None) };
-        let index = templates.iter().position(|template| *template == handled.template).unwrap();
+        let index = templates.iter().position(|template| *template == handled.template);
+        let index = index.expect("a template of this router");
         let headers = HeaderMap::new();
         for route in [None, Some(&*handled.template)] {
             let facts = Facts {
