@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hotgate_detector::{Cause, Decision, Time};
+use hotgate_detector::{Decision, Time};
 use hotgate_rules::{Facts, Key, Matched, Mode, Rule, RuleSet, Standing};
 
 /// Keys that are listed for each rule, so that a log of ever new keys fills no memory. Refusals of
@@ -12,6 +12,7 @@ pub(super) const KEYS_LISTED_MAX: usize = 100_000;
 /// One tally for each rule, and the denied requests.
 #[derive(Debug)]
 pub(super) struct Tally {
+    /// Requests of clients that `[[deny]]` names.
     pub(super) denied: u64,
     pub(super) rules: Vec<RuleTally>,
     keys_max: usize,
@@ -51,9 +52,6 @@ impl Tally {
         decision: &Decision,
         now: Time,
     ) {
-        if decision.refusal.as_ref().is_some_and(|refusal| refusal.cause == Cause::Denied) {
-            self.denied += 1;
-        }
         for finding in decision.findings.iter().filter(|finding| finding.refuses.is_some()) {
             let rule = &rules.rules()[finding.index];
             let key = rule.key(facts).ok().map(Key::into_owned);
@@ -61,8 +59,8 @@ impl Tally {
         }
     }
 
-    /// Counts a request for the listed keys it matches; called for every line once all refusals are
-    /// known, so that only the refused keys need memory.
+    /// Counts a request as denied, or for the listed keys it matches; called for every line once all
+    /// refusals are known, so that only the refused keys need memory.
     pub(super) fn count_matched(&mut self, rules: &RuleSet, facts: &Facts<'_>, now: Time) {
         if rules.mode() == Mode::Off {
             return;
@@ -74,6 +72,12 @@ impl Tally {
         let standing = match facts.client {
             Some(client) => rules.lists().standing(client, i128::from(now.as_nanos())),
             None => Standing::Unlisted,
+        };
+        self.denied += u64::from(standing == Standing::Denied);
+        // In a file that observes, what would be denied goes on to the rules.
+        let standing = match standing {
+            Standing::Denied if rules.mode() == Mode::Observe => Standing::Unlisted,
+            standing => standing,
         };
         for index in applying(&matched, standing) {
             if !self.rules[index].keys.is_empty() {
@@ -120,5 +124,44 @@ impl RuleTally {
         {
             self.keys[*position].matched += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotgate_rules::RequestPath;
+    use http::HeaderMap;
+
+    use super::*;
+
+    const RULES: &str =
+        "app = \"t\"\n[[rule]]\nname = \"r\"\nkey = [\"path\"]\nalways = true\nthrottle = {}\n";
+
+    #[test]
+    fn ever_new_keys_fill_no_memory_and_their_refusals_still_count() {
+        let rules: RuleSet = RULES.parse().unwrap();
+        let headers = HeaderMap::new();
+        let mut tally = RuleTally::default();
+        for (second, path) in ["/a", "/b", "/c", "/a", "/d"].into_iter().enumerate() {
+            let facts = Facts {
+                method: None,
+                path: RequestPath::new(path),
+                query: None,
+                host: None,
+                headers: &headers,
+                route: None,
+                client: None,
+            };
+            let key = rules.rules()[0].key(&facts).unwrap().into_owned();
+            tally.refuse(Some(key), Time::from_nanos(second as u64), 2);
+        }
+        tally.refuse(None, Time::from_nanos(9), 2);
+        assert_eq!((tally.refused, tally.unlisted, tally.keys().count()), (6, 2, 2));
+        let a = tally.keys().find(|(_, tally)| tally.refused == 2).unwrap().1;
+        assert_eq!(
+            (a.first.as_nanos(), a.last.as_nanos()),
+            (0, 3),
+            "the first and the last refusal"
+        );
     }
 }

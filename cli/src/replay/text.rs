@@ -23,7 +23,8 @@ pub(super) fn write(
         writeln!(out, "{note}")?;
     }
     if report.denied > 0 {
-        writeln!(out, "{} refused by [[deny]]", requests(report.denied))?;
+        let are = if rules.mode() == Mode::Enforce { "are" } else { "would be" };
+        writeln!(out, "{} {are} refused by [[deny]]", requests(report.denied))?;
     }
     for (rule, found) in rules.rules().iter().zip(&report.rules) {
         writeln!(out)?;

@@ -1,5 +1,8 @@
 //! The commands as a user calls them: arguments in; output, messages and exit status out.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod binary;
 mod check;
 mod explain;
 mod oracle;

@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// A log of the data folder; `None`, said aloud, where there is none.
+#[allow(clippy::print_stdout, reason = "a test that was skipped says so")]
 fn data(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("HOTGATE_DATA").map(PathBuf::from);
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");

@@ -182,7 +182,19 @@ fn denied_requests_are_counted_apart() {
     let json = replay(&rules, &[&log], &["--json"]).json();
     assert_eq!(json["denied"], 5);
     assert_eq!(json["rules"][0]["refused"], 0);
-    assert!(replay(&rules, &[&log], &[]).out.contains("5 requests refused by [[deny]]"));
+    assert!(replay(&rules, &[&log], &[]).out.contains("5 requests are refused by [[deny]]"));
+
+    let observe = format!("mode = \"observe\"\n{rules}");
+    let run = replay(&observe, &[&log], &["--json"]);
+    let json = run.json();
+    assert_eq!(json["denied"], 5, "what enforcing would deny");
+    let key = &json["rules"][0]["keys"][0];
+    assert_eq!(
+        (key["matched"].as_u64(), key["refused"].as_u64()),
+        (Some(5), Some(3)),
+        "{}",
+        run.out
+    );
 }
 
 #[test]
