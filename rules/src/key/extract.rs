@@ -1,9 +1,11 @@
 //! A rule's key, taken from the facts of a request.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    hash::{Hash as _, Hasher},
+};
 
 use http::{HeaderName, header};
-use smallvec::SmallVec;
 
 use super::{Key, Part, PartKind, Value, index_u8};
 use crate::{Facts, MissingKey, Pattern, Rule};
@@ -22,22 +24,35 @@ impl Rule {
     ///
     /// When a part is missing and the rule does not share.
     pub fn key<'a>(&'a self, facts: &'a Facts<'_>) -> Result<Key<'a>, MissingPart> {
-        let mut parts = SmallVec::new();
-        for kinds in self.key.parts() {
-            let found = kinds.iter().enumerate().find_map(|(index, kind)| {
-                let value = kind.value(self, facts)?;
-                Some(Part { alternative: index_u8(index), value })
-            });
-            parts.push(match found {
-                Some(part) => part,
-                None if self.missing_key == MissingKey::Share => Part::MISSING,
-                None => {
-                    let by_client = kinds.iter().all(PartKind::is_supplied_by_client);
-                    return Err(MissingPart { by_client });
-                }
-            });
+        self.key.parts().map(|kinds| self.part(kinds, facts)).collect::<Result<_, _>>().map(Key)
+    }
+
+    /// Hashes this rule's key of a request, as hashing [`Rule::key`] would, without making it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Rule::key`].
+    pub fn hash_key(&self, facts: &Facts<'_>, state: &mut impl Hasher) -> Result<(), MissingPart> {
+        self.key.parts().try_for_each(|kinds| {
+            self.part(kinds, facts)?.hash(state);
+            Ok(())
+        })
+    }
+
+    fn part<'a>(
+        &'a self,
+        kinds: &'a [PartKind],
+        facts: &'a Facts<'_>,
+    ) -> Result<Part<'a>, MissingPart> {
+        for (index, kind) in kinds.iter().enumerate() {
+            if let Some(value) = kind.value(self, facts) {
+                return Ok(Part { alternative: index_u8(index), value });
+            }
         }
-        Ok(Key(parts))
+        if self.missing_key == MissingKey::Share {
+            return Ok(Part::MISSING);
+        }
+        Err(MissingPart { by_client: kinds.iter().all(PartKind::is_supplied_by_client) })
     }
 
     /// The one of the rule's matching patterns whose captures the handler sees, as far as that is

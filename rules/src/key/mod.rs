@@ -8,6 +8,7 @@ mod text;
 use std::{
     borrow::Cow,
     fmt::{self, Write as _},
+    hash::{Hash, Hasher},
     net::IpAddr,
 };
 
@@ -128,7 +129,7 @@ impl fmt::Display for PartKind {
 
 /// One key: its parts in the order of the rule's [`KeySpec`], typed and stored apart, so that no two
 /// different keys are ever equal.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key<'a>(SmallVec<[Part<'a>; 2]>);
 
 /// One part of a [`Key`].
@@ -147,7 +148,7 @@ impl Part<'_> {
 }
 
 /// The value of one [`Part`].
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Value<'a> {
     /// None, under `missing_key = "share"`.
     Missing,
@@ -182,6 +183,37 @@ impl<'a> Value<'a> {
             Value::Network(addr, prefix) => Value::Network(addr, prefix),
             Value::Bytes(bytes) => Value::Bytes(owned(bytes)),
             Value::List(values) => Value::List(values.into_iter().map(owned).collect()),
+        }
+    }
+}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // All keys of a rule have as many parts.
+        self.0.iter().for_each(|part| part.hash(state));
+    }
+}
+
+impl Hash for Value<'_> {
+    /// The most common value, an IPv4 address, in one word beside its kind.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Value::Missing => state.write_u8(0),
+            Value::Network(IpAddr::V4(addr), prefix) => {
+                state.write_u64(1 << 48 | u64::from(*prefix) << 32 | u64::from(addr.to_bits()));
+            }
+            Value::Network(IpAddr::V6(addr), prefix) => {
+                state.write_u64(2 << 48 | u64::from(*prefix));
+                state.write_u128(addr.to_bits());
+            }
+            Value::Bytes(bytes) => {
+                state.write_u8(3);
+                bytes.hash(state);
+            }
+            Value::List(values) => {
+                state.write_u8(4);
+                values.hash(state);
+            }
         }
     }
 }
