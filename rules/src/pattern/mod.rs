@@ -2,6 +2,8 @@
 
 mod read;
 
+use std::fmt;
+
 use http::Method;
 
 use crate::{RequestPath, path::normal_octets};
@@ -39,6 +41,12 @@ impl Pattern {
         let normal: Box<[Segment]> = written.iter().map(Segment::normalised).collect();
         let normal = (normal != written).then_some(normal);
         Ok(Pattern { method, path: path.into(), written, normal })
+    }
+
+    /// The method, if the pattern names one.
+    #[must_use]
+    pub fn method(&self) -> Option<&Method> {
+        self.method.as_ref()
     }
 
     /// The path as the rule file writes it.
@@ -88,6 +96,15 @@ impl Pattern {
 
     fn position(&self, name: &str) -> Option<usize> {
         self.written.iter().position(|segment| segment.name() == Some(name))
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.method {
+            Some(method) => write!(f, "{method} {}", self.path),
+            None => f.write_str(&self.path),
+        }
     }
 }
 
