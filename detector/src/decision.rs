@@ -6,6 +6,8 @@ use hotgate_rules::{Disclose, Key};
 use http::StatusCode;
 use smallvec::SmallVec;
 
+use crate::window::Limit;
+
 /// What the engine says of one request.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -29,6 +31,8 @@ pub struct Refusal {
     pub rule: Option<Arc<str>>,
     /// Why.
     pub cause: Cause,
+    /// The rule's action, `throttle` or `block`; `deny` for a deny list.
+    pub action: &'static str,
     /// The status of an HTTP answer.
     pub status: StatusCode,
     /// How long until the rule would let the key pass.
@@ -54,7 +58,10 @@ pub enum Cause {
     /// As many requests of the key as `pending` allows are unresolved.
     Pending,
     /// A part of the key is missing and `missing_key = "reject"`.
-    MissingKey,
+    MissingKey {
+        /// Whether the client should have supplied it: 400; otherwise we should have: 500.
+        by_client: bool,
+    },
 }
 
 /// What one rule says of a request.
@@ -128,5 +135,7 @@ pub(crate) struct Charge {
     pub(crate) rule: u16,
     pub(crate) generation: u32,
     pub(crate) hash: u64,
+    pub(crate) limit: Limit,
+    pub(crate) observed: bool,
     pub(crate) key: Key<'static>,
 }

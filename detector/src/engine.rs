@@ -1,9 +1,25 @@
-//! The engine.
+//! The engine: all matching rules are checked, then all are charged.
 
-use hotgate_rules::{Facts, KeyTextError, RuleSet};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use crate::{Charges, Decision, Event, Outcome, Time};
+use hotgate_rules::{
+    Action, Disclose, Facts, Key, KeyTextError, MissingKey, Mode, Rule, RuleSet,
+    Standing as ClientStanding,
+};
+use http::StatusCode;
+use smallvec::SmallVec;
+
+use crate::{
+    Cause, Charges, Decision, DecisionId, Event, Finding, Outcome, Refusal, RuleCounts, Time,
+    counters::count,
+    state::{Counting, Probe, Refuses, RuleState},
+};
 
 /// What an [`Engine`] needs beside its rules.
 #[derive(Clone, Copy, Debug)]
@@ -12,84 +28,308 @@ pub struct Config {
     pub table_seed: [u64; 4],
     /// Keys the hashes that stand for secrets and personal data in printed keys.
     pub privacy_secret: [u8; 16],
-    /// Where [`Time`]'s origin lies: nanoseconds since the unix epoch. Dates in the rules need it.
+    /// Where the origin of [`Time`] lies, in nanoseconds since the unix epoch: dates in rules need it.
     pub origin_unix_nanos: i128,
 }
 
-/// Decides requests.
+/// Decides requests by one rule set.
 #[derive(Debug)]
-pub struct Engine {}
-
-/// What one rule did since the engine was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RuleCounts {
-    /// Requests that matched and had a key.
-    pub matched: u64,
-    /// Requests the rule refused (its own refusals, in force).
-    pub refused: u64,
-    /// Requests the rule would have refused, were it in force.
-    pub would_refuse: u64,
-    /// Requests that matched but lacked the key.
-    pub unkeyed: u64,
-    /// Keys that lost a count in use because the table was full.
-    pub evicted_live: u64,
-    /// Requests not counted because all places for their key were protected.
-    pub untracked: u64,
-    /// Verdicts not stored because the verdict table was full.
-    pub unstored_verdicts: u64,
-    /// Verdicts that stand.
-    pub standing_verdicts: u64,
+pub struct Engine {
+    rules: RuleSet,
+    states: Vec<RuleState>,
+    hasher: ahash::RandomState,
+    config: Config,
+    denied: AtomicU64,
+    refusals: AtomicU64,
 }
 
+/// Rules that a request seldom matches more of; beyond it a decision allocates.
+const PROBES_INLINE: usize = 3;
+
+type Probes<'a> = SmallVec<[Probe<'a>; PROBES_INLINE]>;
+
 impl Engine {
-    /// An engine with nothing counted yet.
+    /// An engine that has counted nothing yet.
     #[must_use]
     pub fn new(rules: RuleSet, config: Config) -> Self {
-        let _ = (rules, config);
-        todo!()
+        let states =
+            rules.rules().iter().map(|rule| RuleState::new(rule, rules.memory())).collect();
+        let [a, b, c, d] = config.table_seed;
+        let hasher = ahash::RandomState::with_seeds(a, b, c, d);
+        Engine {
+            rules,
+            states,
+            hasher,
+            config,
+            denied: AtomicU64::new(0),
+            refusals: AtomicU64::new(0),
+        }
     }
 
     /// Its rules.
     #[must_use]
     pub fn rules(&self) -> &RuleSet {
-        todo!()
+        &self.rules
     }
 
-    /// Decides a request: all matching rules are checked, then all are charged, atomically.
+    /// Decides a request: all matching rules are checked, then all are charged, atomically over
+    /// whatever is decided at the same time.
+    ///
+    /// Settle what [`Decision::charges`] holds once the outcome is known.
     pub fn decide(&self, facts: &Facts<'_>, now: Time) -> Decision {
-        let _ = (facts, now);
-        todo!()
+        let mode = self.rules.mode();
+        let matched = self.rules.matching(facts);
+        if mode == Mode::Off || matched.is_exempt() {
+            return Decision::default();
+        }
+        let passes_by = match self.client_standing(facts, now) {
+            ClientStanding::Unlisted => [0; 4],
+            ClientStanding::AllowedPast(rules) => rules,
+            ClientStanding::Allowed => return Decision::default(),
+            ClientStanding::Denied => {
+                count(&self.denied);
+                if mode == Mode::Enforce {
+                    return self.deny();
+                }
+                [0; 4]
+            }
+        };
+        let mut probes = Probes::new();
+        for index in matched.rules().filter(|index| passes_by[index / 64] >> (index % 64) & 1 == 0)
+        {
+            probes.extend(self.probe(index, facts, mode));
+        }
+        let charges = if facts.is_preflight() {
+            probes.iter_mut().for_each(|probe| probe.check_block(now));
+            Charges::default()
+        } else {
+            self.check_and_charge(&mut probes, now)
+        };
+        self.conclude(&probes, charges)
+    }
+
+    fn client_standing(&self, facts: &Facts<'_>, now: Time) -> ClientStanding {
+        match facts.client {
+            Some(client) if !self.rules.lists().is_empty() => {
+                let unix_nanos = self.config.origin_unix_nanos + i128::from(now.as_nanos());
+                self.rules.lists().standing(client, unix_nanos)
+            }
+            _ => ClientStanding::Unlisted,
+        }
+    }
+
+    fn probe<'a>(&'a self, index: usize, facts: &'a Facts<'_>, mode: Mode) -> Option<Probe<'a>> {
+        let (rule, state) = (&self.rules.rules()[index], &self.states[index]);
+        if rule.mode == Mode::Off {
+            return None;
+        }
+        match rule.key(facts) {
+            Ok(key) => {
+                let hash = self.hasher.hash_one(&key);
+                Probe::new(index, rule, state, key, hash, mode)
+            }
+            Err(missing) => {
+                count(&state.counters.stripe(0).unkeyed);
+                let rejects = rule.missing_key == MissingKey::Reject;
+                rejects.then(|| Probe::rejects(index, rule, state, mode, missing))
+            }
+        }
+    }
+
+    /// Locks the counts of all matched keys, in the order of the rules; checks all; charges all.
+    fn check_and_charge(&self, probes: &mut Probes<'_>, now: Time) -> Charges {
+        probes.iter_mut().for_each(|probe| probe.check(now));
+        let enforced = |probe: &&Probe<'_>| probe.enforced;
+        let mut refusals = probes.iter().filter(enforced).filter_map(|probe| probe.refuses);
+        let is_pending = |refuses: Refuses| refuses.cause == Cause::Pending;
+        let refused = refusals.clone().any(|refuses| !is_pending(refuses));
+        // A request refused only for what is still pending is charged to nothing.
+        if !refused && refusals.any(is_pending) {
+            probes.iter_mut().for_each(Probe::unlock);
+            return Charges::default();
+        }
+        let secret = &self.config.privacy_secret;
+        Charges(probes.iter_mut().filter_map(|probe| probe.charge(refused, now, secret)).collect())
+    }
+
+    fn conclude(&self, probes: &Probes<'_>, charges: Charges) -> Decision {
+        let mut decision = Decision { charges, ..Decision::default() };
+        let mut answers: Option<(&Probe<'_>, Refuses)> = None;
+        for probe in probes {
+            let counters = probe.counters();
+            if probe.is_keyed() {
+                count(&counters.matched);
+            }
+            if let Some(refuses) = probe.refuses {
+                count(if probe.enforced { &counters.refused } else { &counters.would_refuse });
+                // The longest wait answers; of equal ones the rule that is first by name.
+                let outlasts = answers.is_none_or(|(other, longest)| {
+                    (refuses.wait, &other.rule.name) > (longest.wait, &probe.rule.name)
+                });
+                if probe.enforced && outlasts {
+                    answers = Some((probe, refuses));
+                }
+            }
+            if probe.is_hot() || probe.refuses.is_some() {
+                decision.findings.push(Finding {
+                    rule: Arc::clone(&probe.rule.name),
+                    index: probe.index,
+                    hot: probe.is_hot(),
+                    refuses: probe.refuses.map(|refuses| refuses.cause),
+                    enforced: probe.enforced,
+                });
+            }
+        }
+        decision.refusal = answers.map(|(probe, refuses)| self.refusal(probe, refuses));
+        decision
+    }
+
+    fn refusal(&self, probe: &Probe<'_>, refuses: Refuses) -> Refusal {
+        let rule = probe.rule;
+        let blocks = matches!(refuses.cause, Cause::Blocked | Cause::Always);
+        let (status, disclose) = match (refuses.cause, rule.action) {
+            (Cause::MissingKey { by_client: true }, _) => (StatusCode::BAD_REQUEST, Disclose::None),
+            (Cause::MissingKey { by_client: false }, _) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, Disclose::None)
+            }
+            (_, Action::Block(terms)) if blocks => (terms.status, rule.disclose),
+            // A throttle's key that an operator blocked is answered as a block is.
+            (Cause::Blocked, _) => (StatusCode::FORBIDDEN, Disclose::None),
+            _ => (StatusCode::TOO_MANY_REQUESTS, rule.disclose),
+        };
+        Refusal {
+            id: self.next_id(),
+            rule: Some(Arc::clone(&rule.name)),
+            cause: refuses.cause,
+            action: rule.action.name(),
+            status,
+            wait: refuses.wait,
+            quota: probe.quota(),
+            disclose,
+        }
+    }
+
+    fn deny(&self) -> Decision {
+        let refusal = Refusal {
+            id: self.next_id(),
+            rule: None,
+            cause: Cause::Denied,
+            action: "deny",
+            status: StatusCode::FORBIDDEN,
+            wait: Duration::ZERO,
+            quota: None,
+            disclose: Disclose::None,
+        };
+        Decision { refusal: Some(refusal), ..Decision::default() }
+    }
+
+    fn next_id(&self) -> DecisionId {
+        let number = self.refusals.fetch_add(1, Relaxed);
+        let half = |half: u8| u128::from(self.hasher.hash_one((number, half)));
+        DecisionId(half(0) << 64 | half(1))
     }
 
     /// Takes the outcome of an admitted request.
     pub fn settle(&self, charges: Charges, outcome: Outcome, now: Time) {
-        let _ = (charges, outcome, now);
-        todo!()
+        for charge in charges.0 {
+            let index = usize::from(charge.rule);
+            let (rule, state) = (&self.rules.rules()[index], &self.states[index]);
+            if let Some(counting) = &state.counting {
+                let stripe = state.counters.stripe(charge.hash);
+                counting.settle(rule, &charge, outcome, now, &self.config.privacy_secret, stripe);
+            }
+        }
     }
 
-    /// The verdicts that changed since the last call. Call it every 100 ms or so; nothing but these events depends on it.
+    /// The verdicts that began, went on or ended since the last call, rule by rule.
+    ///
+    /// Call it every 100 ms or so: what is decided does not depend on it, only what is said.
     pub fn tick(&self, now: Time) -> Vec<Event> {
-        let _ = now;
-        todo!()
+        let countings = self.states.iter().filter_map(|state| state.counting.as_ref());
+        countings.flat_map(|counting| counting.verdicts.tick(now)).collect()
     }
 
-    /// Blocks a key by hand, whatever it did. `key` is its printed form.
-    pub fn block(&self, rule: &str, key: &str, lasts: Duration, now: Time) -> Result<(), VerdictError> {
-        let _ = (rule, key, lasts, now);
-        todo!()
+    /// Blocks a key by hand, whatever it did; `key` is its printed form.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such rule, it holds no verdicts, the key is not one of its, or its verdict
+    /// table is full.
+    pub fn block(
+        &self,
+        rule: &str,
+        key: &str,
+        lasts: Duration,
+        now: Time,
+    ) -> Result<(), VerdictError> {
+        let (rule, counting) = self.counting(rule)?;
+        let (hash, text) = self.read_key(rule, counting, key)?;
+        let mut row = counting.table.lock(hash, now);
+        row.clear();
+        if counting.verdicts.block_by_hand(hash, text, lasts, now) {
+            return Ok(());
+        }
+        Err(VerdictError::Full(self.rules.memory().verdicts.get()))
     }
 
-    /// Ends a key's verdict and clears its counts: N requests pass afterwards. False: there was none (the counts are cleared all the same).
+    /// Ends a key's verdict and clears its counts, so that N requests pass afterwards. False where no
+    /// verdict stood; the counts are cleared all the same.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such rule, it holds no verdicts, or the key is not one of its.
     pub fn lift(&self, rule: &str, key: &str, now: Time) -> Result<bool, VerdictError> {
-        let _ = (rule, key, now);
-        todo!()
+        let (rule, counting) = self.counting(rule)?;
+        let (hash, _) = self.read_key(rule, counting, key)?;
+        let mut row = counting.table.lock(hash, now);
+        row.clear();
+        Ok(counting.verdicts.lift(hash, now))
+    }
+
+    fn counting(&self, name: &str) -> Result<(&Rule, &Counting), VerdictError> {
+        let index = self.rules.rules().iter().position(|rule| *rule.name == *name);
+        let index = index.ok_or_else(|| VerdictError::UnknownRule(name.to_owned()))?;
+        let counting = self.states[index].counting.as_ref();
+        Ok((
+            &self.rules.rules()[index],
+            counting.ok_or_else(|| VerdictError::Always(name.to_owned()))?,
+        ))
+    }
+
+    fn read_key(
+        &self,
+        rule: &Rule,
+        counting: &Counting,
+        text: &str,
+    ) -> Result<(u64, Arc<str>), VerdictError> {
+        let read: Result<Key<'_>, KeyTextError> = rule.key.read(text);
+        match read {
+            Ok(key) => {
+                let shown = key.text(&rule.show(&self.config.privacy_secret));
+                Ok((self.hasher.hash_one(&key), shown.into()))
+            }
+            // What is printed as a hash can be named while its verdict stands.
+            Err(error) => match counting.verdicts.find(text) {
+                Some(hash) => Ok((hash, text.into())),
+                None => Err(error.into()),
+            },
+        }
     }
 
     /// What each rule did, in the order of the rule set.
     #[must_use]
     pub fn counts(&self) -> Vec<RuleCounts> {
-        todo!()
+        let counts = |state: &RuleState| {
+            let total = state.counters.total();
+            state.counting.as_ref().map_or(total, |counting| counting.verdicts.add_to(total))
+        };
+        self.states.iter().map(counts).collect()
+    }
+
+    /// Requests that `[[deny]]` refused, or would have in `mode = "observe"`.
+    #[must_use]
+    pub fn denied(&self) -> u64 {
+        self.denied.load(Relaxed)
     }
 }
 

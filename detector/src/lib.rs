@@ -2,12 +2,18 @@
 //!
 //! Pure: no I/O, no clock, no task. Time is an argument.
 
+mod counters;
 mod decision;
 mod engine;
 mod event;
+mod state;
+mod table;
 mod time;
+mod verdict;
+mod window;
 
+pub use counters::RuleCounts;
 pub use decision::{Cause, Charges, Decision, DecisionId, Finding, Outcome, Refusal};
-pub use engine::{Config, Engine, RuleCounts, VerdictError};
+pub use engine::{Config, Engine, VerdictError};
 pub use event::{Change, Event};
 pub use time::Time;

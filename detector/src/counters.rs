@@ -1,0 +1,77 @@
+//! What each rule did, counted without a line that all threads share.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What one rule did since the engine was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleCounts {
+    /// Requests that matched and had a key.
+    pub matched: u64,
+    /// Requests the rule refused, being in force.
+    pub refused: u64,
+    /// Requests the rule would have refused, were it in force.
+    pub would_refuse: u64,
+    /// Requests that matched but lacked the key.
+    pub unkeyed: u64,
+    /// Keys that lost a count in use because the table was full.
+    pub evicted_live: u64,
+    /// Keys at their limit or under a verdict that lost their count, all places being protected.
+    pub evicted_limited: u64,
+    /// Events not counted because no place could be had.
+    pub untracked: u64,
+    /// Verdicts not stored because the verdict table was full.
+    pub unstored_verdicts: u64,
+    /// Verdict events dropped because no tick took them.
+    pub dropped_events: u64,
+    /// Verdicts that stand.
+    pub standing_verdicts: u64,
+}
+
+/// Stripes a counter has: a request takes the one its key's hash names, so that threads with
+/// different keys rarely meet.
+const STRIPES: usize = 8;
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters([Stripe; STRIPES]);
+
+/// The counters of some keys, on a cache line of their own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct Stripe {
+    pub(crate) matched: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) would_refuse: AtomicU64,
+    pub(crate) unkeyed: AtomicU64,
+    pub(crate) evicted_live: AtomicU64,
+    pub(crate) evicted_limited: AtomicU64,
+    pub(crate) untracked: AtomicU64,
+}
+
+impl Counters {
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits name the stripe")]
+    pub(crate) fn stripe(&self, hash: u64) -> &Stripe {
+        &self.0[hash as usize % STRIPES]
+    }
+
+    pub(crate) fn total(&self) -> RuleCounts {
+        let sum = |counter: fn(&Stripe) -> &AtomicU64| {
+            self.0.iter().map(|stripe| counter(stripe).load(Relaxed)).sum()
+        };
+        RuleCounts {
+            matched: sum(|stripe| &stripe.matched),
+            refused: sum(|stripe| &stripe.refused),
+            would_refuse: sum(|stripe| &stripe.would_refuse),
+            unkeyed: sum(|stripe| &stripe.unkeyed),
+            evicted_live: sum(|stripe| &stripe.evicted_live),
+            evicted_limited: sum(|stripe| &stripe.evicted_limited),
+            untracked: sum(|stripe| &stripe.untracked),
+            ..RuleCounts::default()
+        }
+    }
+}
+
+/// Adds one.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Relaxed);
+}

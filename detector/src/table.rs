@@ -1,0 +1,366 @@
+//! The counting table: which key's window is where.
+//!
+//! A line of 64 bytes, one cache line, holds a lock byte and three keys; a key that finds its line
+//! full stands in the next one. So a decision locks one key's line and no more, and mostly touches
+//! nothing else: the stamp that decides is kept in the line, the others stand in an arena that only
+//! counting touches. All of it are atomics under the line's lock, which makes relaxed accesses plain
+//! ones and the whole safe.
+//!
+//! A key is its 64-bit hash, keyed at random: two keys of a full table share one with a chance of
+//! 2⁻³². When a key's six places are taken, the one with the lowest count of its own gives way, with
+//! probability 1/(count + 1) (RAP: Ben Basat et al., "Randomized admission policy for efficient
+//! top-k and frequency estimation", 2017); the newcomer starts from zero. A key at its limit, under a
+//! verdict or with pending requests is passed over while another can give way.
+
+use std::{
+    num::NonZeroU32,
+    sync::atomic::{
+        AtomicU8, AtomicU32,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+};
+
+use crate::{
+    Time,
+    window::{Limit, State, Ticks, Window},
+};
+
+/// Keys in a line.
+const WAYS: usize = 3;
+
+/// Words of the arena before the stamps of a rule that counts responses: pending, generation.
+const RESPONSE_WORDS: usize = 2;
+const PENDING: usize = 0;
+const GENERATION: usize = 1;
+
+/// How often a lock is tried before the thread gives way: what it guards takes some ten nanoseconds,
+/// so only a holder that the system has stopped keeps it for longer.
+const SPINS_MAX: u32 = 100;
+
+#[derive(Debug)]
+pub(crate) struct Table {
+    lines: Box<[Line]>,
+    /// Zeroed by the allocator: pages of places that were never used cost nothing.
+    arena: Box<[AtomicU32]>,
+    /// Words of the arena a place has.
+    stride: usize,
+    head_words: usize,
+    pub(crate) ticks: Ticks,
+    /// The rule's own limit, by which the counts of strangers are compared.
+    limit: Limit,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line {
+    lock: AtomicU8,
+    /// Whether keys of this line may stand in the next.
+    overflowed: AtomicU8,
+    /// A bit for each place whose key is under a verdict that leaves its window filled.
+    hot: AtomicU8,
+    places: [Place; WAYS],
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    hash: [AtomicU32; 2],
+    /// The epoch of the last event.
+    last: AtomicU32,
+    /// The stamp that decides, while `State::reached`.
+    deciding: AtomicU32,
+    state: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Line>() == 64, "a line is one cache line");
+
+impl Table {
+    /// `limits` are all that keys of the rule can have, its own first.
+    pub(crate) fn new(keys: NonZeroU32, ticks: Ticks, limits: &[Limit], responses: bool) -> Self {
+        let head_words = if responses { RESPONSE_WORDS } else { 0 };
+        let ring = limits.iter().map(|limit| limit.ring_len()).max().unwrap_or(1);
+        let stride = head_words + ring as usize;
+        // One line more, so that the last one has a next.
+        let lines: Box<[Line]> = (0..=keys.get()).map(|_| Line::default()).collect();
+        let arena = bytemuck::allocation::zeroed_slice_box(lines.len() * WAYS * stride);
+        Table { lines, arena, stride, head_words, ticks, limit: limits[0] }
+    }
+
+    /// Locks what a key's count needs, and finds it.
+    pub(crate) fn lock(&self, hash: u64, now: Time) -> Row<'_> {
+        let hash = hash.max(1);
+        let home = self.home(hash);
+        let mut row = Row {
+            table: self,
+            hash,
+            home,
+            place: None,
+            vacant: None,
+            next: None,
+            line: self.lines[home].lock(),
+        };
+        row.find(now);
+        row
+    }
+
+    fn home(&self, hash: u64) -> usize {
+        let lines = self.lines.len() as u64 - 1;
+        usize::try_from(((hash >> 32) * lines) >> 32).unwrap_or(0)
+    }
+
+    fn words(&self, at: usize) -> &[AtomicU32] {
+        &self.arena[at * self.stride..][..self.stride]
+    }
+}
+
+impl Line {
+    fn lock(&self) -> Locked<'_> {
+        while self.lock.compare_exchange_weak(0, 1, Acquire, Relaxed).is_err() {
+            let mut spins = 0;
+            while self.lock.load(Relaxed) != 0 {
+                spins += 1;
+                if spins > SPINS_MAX {
+                    std::thread::yield_now();
+                } else {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        Locked(self)
+    }
+}
+
+impl Place {
+    fn hash(&self) -> u64 {
+        u64::from(self.hash[0].load(Relaxed)) | u64::from(self.hash[1].load(Relaxed)) << 32
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "both halves are kept")]
+    fn set_hash(&self, hash: u64) {
+        self.hash[0].store(hash as u32, Relaxed);
+        self.hash[1].store((hash >> 32) as u32, Relaxed);
+    }
+
+    fn state(&self) -> State {
+        State::unpack(self.state.load(Relaxed))
+    }
+}
+
+/// A line whose lock is held.
+#[derive(Debug)]
+struct Locked<'t>(&'t Line);
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.0.lock.store(0, Release);
+    }
+}
+
+/// One key's place in the table, or that it has none, for as long as its lines are locked.
+///
+/// Locks are taken in rising order of rule and line, and none after [`Table::lock`] has returned.
+#[derive(Debug)]
+pub(crate) struct Row<'t> {
+    table: &'t Table,
+    hash: u64,
+    home: usize,
+    /// Where the key is, as a position among all places.
+    place: Option<usize>,
+    /// Where it can go.
+    vacant: Option<usize>,
+    line: Locked<'t>,
+    next: Option<Locked<'t>>,
+}
+
+impl<'t> Row<'t> {
+    fn find(&mut self, now: Time) {
+        self.search(self.home, now);
+        let overflowed = self.line.0.overflowed.load(Relaxed) != 0;
+        if self.place.is_some() || (self.vacant.is_some() && !overflowed) {
+            return;
+        }
+        let next = &self.table.lines[self.home + 1];
+        self.next = Some(next.lock());
+        self.search(self.home + 1, now);
+        let mut hashes = next.places.iter().map(Place::hash);
+        if overflowed && !hashes.any(|hash| hash != 0 && self.table.home(hash) == self.home) {
+            self.line.0.overflowed.store(0, Relaxed);
+        }
+    }
+
+    fn search(&mut self, line: usize, now: Time) {
+        for (way, place) in self.table.lines[line].places.iter().enumerate() {
+            let at = line * WAYS + way;
+            let found = place.hash();
+            if found == self.hash {
+                if self.is_forgotten(at, now) {
+                    place.state.store(0, Relaxed);
+                }
+                self.place = Some(at);
+                return;
+            }
+            if self.vacant.is_none() && (found == 0 || self.is_forgotten(at, now)) {
+                self.vacant = Some(at);
+            }
+        }
+    }
+
+    /// Whether a place holds nothing that still counts.
+    fn is_forgotten(&self, at: usize, now: Time) -> bool {
+        self.table.ticks.is_idle(self.at(at).last.load(Relaxed), now) && self.pending_at(at) == 0
+    }
+
+    fn at(&self, at: usize) -> &'t Place {
+        &self.table.lines[at / WAYS].places[at % WAYS]
+    }
+
+    fn window(&self, at: usize, limit: Limit) -> Window<'t> {
+        let ring = &self.table.words(at)[self.table.head_words..];
+        Window { ring, limit, ticks: &self.table.ticks }
+    }
+
+    /// When the key would pass again, if N events stand in its window.
+    pub(crate) fn full_until(&self, now: Time) -> Option<Time> {
+        let at = self.place?;
+        self.is_full(at, now)
+            .then(|| self.table.ticks.leaves(self.at(at).deciding.load(Relaxed), now))
+    }
+
+    fn is_full(&self, at: usize, now: Time) -> bool {
+        let place = self.at(at);
+        place.state().reached && self.table.ticks.is_inside(place.deciding.load(Relaxed), now)
+    }
+
+    /// Counts an event, where the key has or finds a place.
+    pub(crate) fn push(&mut self, limit: Limit, now: Time, room: &mut Room<'_>) {
+        let Some(at) = self.take_place(now, room) else { return };
+        let place = self.at(at);
+        let (state, deciding) = self.window(at, limit).push(place.state(), now);
+        place.state.store(state.pack(), Relaxed);
+        place.deciding.store(deciding.unwrap_or(0), Relaxed);
+        place.last.store(self.table.ticks.epoch(now), Relaxed);
+    }
+
+    /// Forgets the key's events, and the responses still to come of requests before now.
+    pub(crate) fn clear(&mut self) {
+        let Some(at) = self.place else { return };
+        self.at(at).state.store(0, Relaxed);
+        if self.table.head_words > 0 {
+            let generation = &self.table.words(at)[GENERATION];
+            generation.store(generation.load(Relaxed).wrapping_add(1), Relaxed);
+        }
+    }
+
+    /// A window that goes on from this one with a lower limit.
+    pub(crate) fn copy(&self, limit: Limit, to: Limit) -> (State, Box<[AtomicU32]>) {
+        match self.place {
+            Some(at) => self.window(at, limit).copy(self.at(at).state(), to),
+            None => (State::default(), (0..to.ring_len()).map(|_| AtomicU32::new(0)).collect()),
+        }
+    }
+
+    /// Says that the key is under a verdict that leaves its window filled, so that it keeps its place.
+    pub(crate) fn mark_hot(&self) {
+        if let Some(at) = self.place {
+            self.table.lines[at / WAYS].hot.fetch_or(1 << (at % WAYS), Relaxed);
+        }
+    }
+
+    /// Requests of the key whose response is still to come.
+    pub(crate) fn pending(&self) -> u32 {
+        self.place.map_or(0, |at| self.pending_at(at))
+    }
+
+    fn pending_at(&self, at: usize) -> u32 {
+        if self.table.head_words == 0 { 0 } else { self.table.words(at)[PENDING].load(Relaxed) }
+    }
+
+    /// Holds a request pending; the generation that its response belongs to, if the key has a place.
+    pub(crate) fn hold(&mut self, now: Time, room: &mut Room<'_>) -> Option<u32> {
+        let at = self.take_place(now, room)?;
+        let words = self.table.words(at);
+        words[PENDING].store(words[PENDING].load(Relaxed).saturating_add(1), Relaxed);
+        Some(words[GENERATION].load(Relaxed))
+    }
+
+    /// Releases a pending request; whether its response belongs to what the window holds now.
+    pub(crate) fn release(&mut self, generation: u32) -> bool {
+        let Some(at) = self.place else { return false };
+        let words = self.table.words(at);
+        words[PENDING].store(words[PENDING].load(Relaxed).saturating_sub(1), Relaxed);
+        words[GENERATION].load(Relaxed) == generation
+    }
+
+    fn take_place(&mut self, now: Time, room: &mut Room<'_>) -> Option<usize> {
+        if self.place.is_none() {
+            let at = self.vacant.or_else(|| self.make_room(now, room));
+            let Some(at) = at else {
+                room.untracked += 1;
+                return None;
+            };
+            let place = self.at(at);
+            place.set_hash(self.hash);
+            place.state.store(0, Relaxed);
+            place.last.store(self.table.ticks.epoch(now), Relaxed);
+            if self.table.head_words > 0 {
+                self.table.words(at)[PENDING].store(0, Relaxed);
+            }
+            if at / WAYS != self.home {
+                self.line.0.overflowed.store(1, Relaxed);
+            }
+            self.place = Some(at);
+            self.table.lines[at / WAYS].hot.fetch_and(!(1 << (at % WAYS)), Relaxed);
+        }
+        self.place
+    }
+
+    /// The place that gives way to a newcomer, if one does. Both lines are locked.
+    fn make_room(&self, now: Time, room: &mut Room<'_>) -> Option<usize> {
+        debug_assert!(self.next.is_some(), "a full home means that the next line was searched");
+        let places = self.home * WAYS..(self.home + 2) * WAYS;
+        let free = |at: &usize| {
+            !self.is_full(*at, now) && !self.is_hot(*at, room) && self.pending_at(*at) == 0
+        };
+        let count = |at: usize| self.at(at).state().count(self.table.limit);
+        let lowest = places
+            .clone()
+            .filter(free)
+            .min_by_key(|at| (count(*at), mix(self.at(*at).hash(), now)));
+        if let Some(at) = lowest {
+            let admitted =
+                u64::from(mix(self.hash, now)) * (u64::from(count(at)) + 1) <= u64::from(u32::MAX);
+            if admitted && count(at) > 0 {
+                room.evicted_live += 1;
+            }
+            return admitted.then_some(at);
+        }
+        // Six of six are protected: the one that has been at its limit for longest goes, so that
+        // newcomers are still counted in one way of six.
+        let age = |at: &usize| self.table.ticks.age(self.at(*at).deciding.load(Relaxed), now);
+        let longest = places.filter(|at| self.pending_at(*at) == 0).max_by_key(age)?;
+        room.evicted_limited += 1;
+        Some(longest)
+    }
+
+    fn is_hot(&self, at: usize, room: &Room<'_>) -> bool {
+        self.table.lines[at / WAYS].hot.load(Relaxed) >> (at % WAYS) & 1 == 1
+            && (room.is_standing)(self.at(at).hash())
+    }
+}
+
+/// What making room for a key needs to know, and what came of it.
+pub(crate) struct Room<'a> {
+    /// Whether a verdict stands for a key.
+    pub(crate) is_standing: &'a dyn Fn(u64) -> bool,
+    /// Keys that lost a count in use.
+    pub(crate) evicted_live: u64,
+    /// Keys at their limit or under a verdict that lost their count.
+    pub(crate) evicted_limited: u64,
+    /// Events that no place could be found for.
+    pub(crate) untracked: u64,
+}
+
+/// A number that looks random: the hash is keyed, and the time differs from call to call.
+fn mix(hash: u64, now: Time) -> u32 {
+    let mixed = (hash ^ now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as u32
+}

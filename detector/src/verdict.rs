@@ -1,0 +1,385 @@
+//! One rule's verdicts: which keys are hot, and until when.
+//!
+//! Verdicts stand apart from the counts, in a map with its own capacity, so that no flood of new keys
+//! can push one out. Whoever changes a verdict for a request holds the key's line in the counting
+//! table, so that window and verdict agree.
+
+use std::{
+    hash::{BuildHasherDefault, Hasher},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{
+            AtomicU32, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
+        },
+    },
+    time::Duration,
+};
+
+use dashmap::DashMap;
+use hotgate_rules::{Action, Block, Rule};
+
+use crate::{
+    Change, Event, RuleCounts, Time,
+    window::{Limit, State, Ticks, Window},
+};
+
+/// How often a verdict whose end moves out is said to go on.
+const GOES_ON_EVERY: Duration = Duration::from_secs(10);
+
+/// Events of one rule that wait for a tick; beyond it they are dropped and counted. Ten ticks a
+/// second take away far more than a rule that holds 65,536 verdicts brings.
+const EVENTS_MAX: usize = 65_536;
+
+/// What stands for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// A throttle: the window refuses, not the verdict.
+    Hot,
+    /// A block, and its end.
+    Blocked(Time),
+}
+
+#[derive(Debug)]
+pub(crate) struct Verdicts {
+    rule: Arc<str>,
+    action: Action,
+    ticks: Ticks,
+    window: Duration,
+    standing: Map<Verdict>,
+    /// Blocks that have ended but make the next one longer.
+    past: Map<Past>,
+    /// When the next verdict may end: before that, a tick has nothing to look for.
+    due: AtomicU64,
+    events: Mutex<Vec<Event>>,
+    unstored: AtomicU64,
+    dropped_events: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Verdict {
+    key: Arc<str>,
+    kind: Kind,
+    since: Time,
+    until: Time,
+    /// The end that was said last, and when.
+    said: (Time, Time),
+    repeat: u32,
+    observed: bool,
+    manual: bool,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Hot(Demand),
+    Block { lasts: Duration },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    lasts: Duration,
+    repeat: u32,
+    forgotten: Time,
+}
+
+/// The attempts of a throttled key. It cools once they have been below 0.8 N for a whole window.
+#[derive(Debug)]
+pub(crate) struct Demand {
+    pub(crate) limit: Limit,
+    pub(crate) state: State,
+    pub(crate) ring: Box<[AtomicU32]>,
+}
+
+impl Demand {
+    fn window<'a>(&'a self, ticks: &'a Ticks) -> Window<'a> {
+        Window { ring: &self.ring, limit: self.limit, ticks }
+    }
+}
+
+/// Whom a verdict is about.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) hash: u64,
+    pub(crate) key: Arc<str>,
+    /// Nobody is refused for it.
+    pub(crate) observed: bool,
+}
+
+impl Verdicts {
+    pub(crate) fn new(rule: &Rule, ticks: Ticks, window: Duration, capacity: u32) -> Self {
+        Verdicts {
+            rule: Arc::clone(&rule.name),
+            action: rule.action,
+            ticks,
+            window,
+            standing: Map::new(capacity),
+            past: Map::new(capacity),
+            due: AtomicU64::new(u64::MAX),
+            events: Mutex::default(),
+            unstored: AtomicU64::new(0),
+            dropped_events: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds what the verdicts counted.
+    pub(crate) fn add_to(&self, counts: RuleCounts) -> RuleCounts {
+        RuleCounts {
+            unstored_verdicts: self.unstored.load(Relaxed),
+            dropped_events: self.dropped_events.load(Relaxed),
+            standing_verdicts: u64::from(self.standing.len()),
+            ..counts
+        }
+    }
+
+    /// What stands for a key; next to nothing where no verdict stands at all.
+    pub(crate) fn standing(&self, hash: u64, now: Time) -> Option<Standing> {
+        if self.standing.len() == 0 {
+            return None;
+        }
+        let verdict = self.standing.map.get(&hash).filter(|verdict| verdict.until > now)?;
+        Some(match verdict.kind {
+            Kind::Hot(_) => Standing::Hot,
+            Kind::Block { .. } => Standing::Blocked(verdict.until),
+        })
+    }
+
+    /// Counts an attempt under a verdict that stands.
+    pub(crate) fn attempt(&self, hash: u64, now: Time) {
+        let Some(mut verdict) = self.standing.map.get_mut(&hash) else { return };
+        let until = match &mut verdict.kind {
+            Kind::Hot(demand) => {
+                (demand.state, _) = demand.window(&self.ticks).push(demand.state, now);
+                self.cools(demand, now)
+            }
+            Kind::Block { lasts } => {
+                let extend = matches!(self.action, Action::Block(Block { extend: true, .. }));
+                extend.then(|| now.plus(*lasts))
+            }
+        };
+        verdict.until = until.map_or(verdict.until, |until| until.max(verdict.until));
+    }
+
+    /// When the key will have cooled if nothing more comes.
+    fn cools(&self, demand: &Demand, now: Time) -> Option<Time> {
+        // While the deciding attempt is inside, 0.8 N of them stand; a whole window later it is over.
+        let deciding = demand.window(&self.ticks).deciding(demand.state, now);
+        deciding.map(|stamp| self.ticks.leaves(stamp, now).plus(self.window))
+    }
+
+    /// Begins a throttle; `demand` holds the attempts that are known. At least 0.8 N stand now, so
+    /// that it lasts for a window at least.
+    pub(crate) fn throttle(&self, subject: Subject, demand: Demand, now: Time) -> bool {
+        let soonest = now.plus(self.window);
+        let until = self.cools(&demand, now).map_or(soonest, |cool| cool.max(soonest));
+        self.begin(subject, Kind::Hot(demand), until, 1, false, now)
+    }
+
+    /// Begins a block by the rule's terms, longer if it is a repeat; its length, or `None` where it
+    /// could not be stored.
+    pub(crate) fn block(&self, subject: Subject, terms: &Block, now: Time) -> Option<Duration> {
+        self.end_expired(subject.hash, now);
+        let past =
+            self.past.map.get(&subject.hash).map(|past| *past).filter(|past| past.forgotten > now);
+        let (lasts, repeat) = past.map_or((terms.lasts, 1), |past| {
+            (
+                past.lasts.saturating_mul(terms.grow.get()).min(terms.max),
+                past.repeat.saturating_add(1),
+            )
+        });
+        let until = now.plus(lasts);
+        self.begin(subject, Kind::Block { lasts }, until, repeat, false, now).then_some(lasts)
+    }
+
+    /// Blocks a key by hand, in place of whatever stands.
+    pub(crate) fn block_by_hand(
+        &self,
+        hash: u64,
+        key: Arc<str>,
+        lasts: Duration,
+        now: Time,
+    ) -> bool {
+        self.lift(hash, now);
+        let subject = Subject { hash, key, observed: false };
+        self.begin(subject, Kind::Block { lasts }, now.plus(lasts), 1, true, now)
+    }
+
+    fn begin(
+        &self,
+        subject: Subject,
+        kind: Kind,
+        until: Time,
+        repeat: u32,
+        manual: bool,
+        now: Time,
+    ) -> bool {
+        let Subject { hash, key, observed } = subject;
+        self.end_expired(hash, now);
+        if !self.standing.reserve() {
+            self.unstored.fetch_add(1, Relaxed);
+            return false;
+        }
+        let verdict =
+            Verdict { key, kind, since: now, until, said: (until, now), repeat, observed, manual };
+        self.say(&verdict, Change::Began, until);
+        self.standing.insert_reserved(hash, verdict);
+        self.due.fetch_min(until.as_nanos(), AcqRel);
+        true
+    }
+
+    /// Ends a key's verdict, whatever it is, and forgets its past blocks. Whether one stood.
+    pub(crate) fn lift(&self, hash: u64, now: Time) -> bool {
+        self.past.remove_if(hash, |_| true);
+        let Some(verdict) = self.standing.remove_if(hash, |_| true) else { return false };
+        let stood = verdict.until > now;
+        if stood {
+            self.say(&verdict, Change::Lifted, now);
+        } else {
+            self.say(&verdict, Change::Ended, verdict.until);
+        }
+        stood
+    }
+
+    /// The hash of a key that a verdict stands for, by its printed form.
+    pub(crate) fn find(&self, key: &str) -> Option<u64> {
+        let mut verdicts = self.standing.map.iter();
+        verdicts.find(|verdict| *verdict.key == *key).map(|verdict| *verdict.key())
+    }
+
+    /// Ends what is over, and takes the events since the last tick.
+    pub(crate) fn tick(&self, now: Time) -> Vec<Event> {
+        if now.as_nanos() >= self.due.load(Acquire) {
+            self.sweep(now);
+        }
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut events)
+    }
+
+    fn sweep(&self, now: Time) {
+        self.due.store(u64::MAX, Release);
+        let mut due = Time::MAX;
+        self.standing.retain(|hash, verdict| {
+            if verdict.until <= now {
+                self.ended(*hash, verdict);
+                return false;
+            }
+            if verdict.until > verdict.said.0 && now.since(verdict.said.1) >= GOES_ON_EVERY {
+                verdict.said = (verdict.until, now);
+                self.say(verdict, Change::GoesOn, verdict.until);
+            }
+            due = due.min(verdict.until).min(verdict.said.1.plus(GOES_ON_EVERY));
+            true
+        });
+        self.past.retain(|_, past| {
+            due = due.min(if past.forgotten > now { past.forgotten } else { Time::MAX });
+            past.forgotten > now
+        });
+        self.due.fetch_min(due.as_nanos(), AcqRel);
+    }
+
+    fn end_expired(&self, hash: u64, now: Time) {
+        if let Some(verdict) = self.standing.remove_if(hash, |verdict| verdict.until <= now) {
+            self.ended(hash, &verdict);
+        }
+    }
+
+    fn ended(&self, hash: u64, verdict: &Verdict) {
+        self.say(verdict, Change::Ended, verdict.until);
+        let (Kind::Block { lasts }, Action::Block(terms)) = (&verdict.kind, self.action) else {
+            return;
+        };
+        let forgotten = verdict.until.plus(terms.forget);
+        if terms.grow.get() > 1 && !verdict.manual {
+            self.past.remove_if(hash, |_| true);
+            if self.past.reserve() {
+                let past = Past { lasts: *lasts, repeat: verdict.repeat, forgotten };
+                self.past.insert_reserved(hash, past);
+            }
+        }
+    }
+
+    fn say(&self, verdict: &Verdict, change: Change, until: Time) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if events.len() >= EVENTS_MAX {
+            self.dropped_events.fetch_add(1, Relaxed);
+            return;
+        }
+        events.push(Event {
+            rule: Arc::clone(&self.rule),
+            action: self.action.name(),
+            key: Arc::clone(&verdict.key),
+            change,
+            since: verdict.since,
+            until,
+            observed: verdict.observed,
+            manual: verdict.manual,
+            repeat: verdict.repeat,
+        });
+    }
+}
+
+/// A map with a capacity, by keys that are hashes already.
+#[derive(Debug)]
+struct Map<V> {
+    map: DashMap<u64, V, BuildHasherDefault<Prehashed>>,
+    len: AtomicU32,
+    capacity: u32,
+}
+
+impl<V> Map<V> {
+    fn new(capacity: u32) -> Self {
+        Map { map: DashMap::default(), len: AtomicU32::new(0), capacity }
+    }
+
+    fn len(&self) -> u32 {
+        self.len.load(Acquire)
+    }
+
+    /// Takes room for one more, if there is any.
+    fn reserve(&self) -> bool {
+        let room = |len: u32| (len < self.capacity).then_some(len + 1);
+        self.len.fetch_update(AcqRel, Acquire, room).is_ok()
+    }
+
+    fn insert_reserved(&self, hash: u64, value: V) {
+        if self.map.insert(hash, value).is_some() {
+            self.len.fetch_sub(1, AcqRel);
+        }
+    }
+
+    fn remove_if(&self, hash: u64, over: impl FnOnce(&V) -> bool) -> Option<V> {
+        if self.len() == 0 {
+            return None;
+        }
+        let (_, value) = self.map.remove_if(&hash, |_, value| over(value))?;
+        self.len.fetch_sub(1, AcqRel);
+        Some(value)
+    }
+
+    fn retain(&self, mut keep: impl FnMut(&u64, &mut V) -> bool) {
+        self.map.retain(|hash, value| {
+            let kept = keep(hash, value);
+            if !kept {
+                self.len.fetch_sub(1, AcqRel);
+            }
+            kept
+        });
+    }
+}
+
+/// Takes a hash for what it is.
+#[derive(Debug, Default)]
+struct Prehashed(u64);
+
+impl Hasher for Prehashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        debug_assert!(false, "only u64 keys are hashed");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
