@@ -35,15 +35,11 @@ pin_project! {
 
 impl<B> ResponseBody<B> {
     pub(crate) fn inner(body: B) -> Self {
-        ResponseBody {
-            source: Source::Inner { body },
-        }
+        ResponseBody { source: Source::Inner { body } }
     }
 
     pub(crate) fn own(bytes: Bytes) -> Self {
-        ResponseBody {
-            source: Source::Own { bytes },
-        }
+        ResponseBody { source: Source::Own { bytes } }
     }
 }
 

@@ -83,10 +83,7 @@ impl GateBuilder {
         {
             return Err(BuildError::NoPeer { what: what.clone() });
         }
-        let folder = file
-            .as_deref()
-            .and_then(Path::parent)
-            .unwrap_or(Path::new(""));
+        let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let config = config(&rules, folder)?;
         say_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
@@ -112,23 +109,15 @@ impl fmt::Debug for GateBuilder {
 }
 
 fn read_rules(path: &Path) -> Result<RuleSet, BuildError> {
-    let text = fs::read_to_string(path).map_err(|source| BuildError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    text.parse().map_err(|problems| BuildError::Rules {
-        path: path.to_owned(),
-        problems,
-    })
+    let text = fs::read_to_string(path)
+        .map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
+    text.parse().map_err(|problems| BuildError::Rules { path: path.to_owned(), problems })
 }
 
 /// The first thing in the rules that needs the client's address.
 fn what_needs_the_client(rules: &RuleSet) -> Option<String> {
-    let asks = |key: &KeySpec| {
-        key.parts()
-            .flatten()
-            .any(|kind| matches!(kind, PartKind::Client { .. }))
-    };
+    let asks =
+        |key: &KeySpec| key.parts().flatten().any(|kind| matches!(kind, PartKind::Client { .. }));
     let rule = rules.rules().iter().find(|rule| asks(&rule.key));
     rule.map(|rule| format!("the key of rule {:?}", rule.name))
         .or_else(|| (!rules.lists().is_empty()).then(|| "[[allow]] or [[deny]]".to_owned()))
@@ -146,36 +135,23 @@ fn config(rules: &RuleSet, folder: &Path) -> Result<Config, BuildError> {
         Some(path) => read_secret(&folder.join(path))?,
         None => secret.try_into().expect("32 of 48 bytes leave 16"),
     };
-    Ok(Config {
-        table_seed,
-        privacy_secret,
-        origin_unix_nanos: unix_nanos(),
-    })
+    Ok(Config { table_seed, privacy_secret, origin_unix_nanos: unix_nanos() })
 }
 
 /// A key made of all that the file holds, without the space at its ends. The file is the secret; the
 /// hash only brings it to its length.
 fn read_secret(path: &Path) -> Result<[u8; 16], BuildError> {
     let path_buf = || path.to_owned();
-    let text = fs::read(path).map_err(|source| BuildError::Secret {
-        path: path_buf(),
-        source,
-    })?;
+    let text = fs::read(path).map_err(|source| BuildError::Secret { path: path_buf(), source })?;
     let secret = text.trim_ascii();
     if secret.len() < SECRET_BYTES_MIN {
-        return Err(BuildError::ShortSecret {
-            path: path_buf(),
-            bytes: secret.len(),
-        });
+        return Err(BuildError::ShortSecret { path: path_buf(), bytes: secret.len() });
     }
     Ok(SipHasher24::new().hash(secret).as_bytes())
 }
 
 /// The wall clock, for dates in the rules; everything else counts from here on monotonic time.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "read once, where a gate is built"
-)]
+#[expect(clippy::disallowed_methods, reason = "read once, where a gate is built")]
 fn unix_nanos() -> i128 {
     let nanos = |span: std::time::Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX);
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
@@ -191,12 +167,10 @@ fn say_warnings(rules: &RuleSet, file: Option<&Path>) {
             None => log::warn(format_args!("rules:{problem}")),
         }
     }
-    let hashed = rules.rules().iter().find(|rule| {
-        rule.key
-            .parts()
-            .flatten()
-            .any(|kind| kind.is_hashed(rule.show_key))
-    });
+    let hashed = rules
+        .rules()
+        .iter()
+        .find(|rule| rule.key.parts().flatten().any(|kind| kind.is_hashed(rule.show_key)));
     if let (Some(rule), None) = (hashed, rules.secret_file()) {
         log::warn(format_args!(
             "keys of rule {:?} are shown as hashes under a random secret, which no other process \

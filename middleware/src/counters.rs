@@ -37,16 +37,8 @@ impl Published {
     pub(crate) fn publish(&mut self, shared: &Shared) {
         let no_peer = shared.notices.no_peer.load(Relaxed);
         let unusable_hops = shared.notices.unusable_hops.load(Relaxed);
-        raise(
-            &counter!("hotgate_no_peer_total"),
-            &mut self.no_peer,
-            no_peer,
-        );
-        raise(
-            &counter!("hotgate_unusable_hops_total"),
-            &mut self.unusable_hops,
-            unusable_hops,
-        );
+        raise(&counter!("hotgate_no_peer_total"), &mut self.no_peer, no_peer);
+        raise(&counter!("hotgate_unusable_hops_total"), &mut self.unusable_hops, unusable_hops);
 
         let counts = shared.engine.counts();
         let rules = shared.engine.rules().rules().iter().zip(counts);
@@ -72,9 +64,7 @@ fn publish_rule(rule: &Rule, before: RuleCounts, now: RuleCounts) {
         counter.increment(count(now).saturating_sub(count(before)));
     };
     requests("admitted", |counts| {
-        counts
-            .matched
-            .saturating_sub(counts.refused + counts.would_refuse)
+        counts.matched.saturating_sub(counts.refused + counts.would_refuse)
     });
     requests("refused", |counts| counts.refused);
     requests("would_refuse", |counts| counts.would_refuse);
@@ -86,14 +76,9 @@ fn publish_rule(rule: &Rule, before: RuleCounts, now: RuleCounts) {
     };
     losses("hotgate_evicted_live_total", |counts| counts.evicted_live);
     losses("hotgate_untracked_total", |counts| counts.untracked);
-    losses("hotgate_unstored_verdicts_total", |counts| {
-        counts.unstored_verdicts
-    });
+    losses("hotgate_unstored_verdicts_total", |counts| counts.unstored_verdicts);
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a table holds far fewer than 2^52 verdicts"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "a table holds far fewer than 2^52 verdicts")]
     let standing = now.standing_verdicts as f64;
     gauge!("hotgate_verdicts", "rule" => Arc::clone(&rule.name), "action" => action).set(standing);
 }

@@ -64,9 +64,7 @@ pub enum BuildError {
 pub(crate) const SECRET_BYTES_MIN: usize = 16;
 
 fn with_path(path: &std::path::Path, problems: &Problems) -> String {
-    let lines: Vec<String> = problems
-        .iter()
-        .map(|problem| format!("{}:{problem}", path.display()))
-        .collect();
+    let lines: Vec<String> =
+        problems.iter().map(|problem| format!("{}:{problem}", path.display())).collect();
     lines.join("\n")
 }

@@ -22,10 +22,7 @@ pub(crate) fn of(parts: &Parts, client: Option<IpAddr>) -> Facts<'_> {
 /// The request target as it came: a nested router shortens the one it passes on.
 #[cfg(feature = "axum")]
 fn uri(parts: &Parts) -> &Uri {
-    parts
-        .extensions
-        .get::<axum::extract::OriginalUri>()
-        .map_or(&parts.uri, |original| &original.0)
+    parts.extensions.get::<axum::extract::OriginalUri>().map_or(&parts.uri, |original| &original.0)
 }
 
 #[cfg(not(feature = "axum"))]
@@ -35,10 +32,7 @@ fn uri(parts: &Parts) -> &Uri {
 
 #[cfg(feature = "axum")]
 fn route(parts: &Parts) -> Option<&str> {
-    parts
-        .extensions
-        .get::<axum::extract::MatchedPath>()
-        .map(axum::extract::MatchedPath::as_str)
+    parts.extensions.get::<axum::extract::MatchedPath>().map(axum::extract::MatchedPath::as_str)
 }
 
 #[cfg(not(feature = "axum"))]
@@ -49,17 +43,11 @@ fn route(_: &Parts) -> Option<&str> {
 /// The target's authority goes before the `Host` field (RFC 9112, 3.2.2).
 fn host<'a>(parts: &'a Parts, uri: &'a Uri) -> Option<&'a str> {
     let field = || parts.headers.get(header::HOST)?.to_str().ok();
-    uri.host()
-        .or_else(|| field().map(without_port))
-        .filter(|host| !host.is_empty())
+    uri.host().or_else(|| field().map(without_port)).filter(|host| !host.is_empty())
 }
 
 fn without_port(authority: &str) -> &str {
-    let address_end = if authority.starts_with('[') {
-        authority.find(']')
-    } else {
-        None
-    };
+    let address_end = if authority.starts_with('[') { authority.find(']') } else { None };
     let name_start = address_end.unwrap_or(0);
     match authority[name_start..].find(':') {
         Some(colon) => &authority[..name_start + colon],
@@ -83,10 +71,7 @@ mod tests {
             (":80", None),
         ];
         for (field, expected) in cases {
-            let request = http::Request::get("/")
-                .header(header::HOST, field)
-                .body(())
-                .unwrap();
+            let request = http::Request::get("/").header(header::HOST, field).body(()).unwrap();
             let parts = request.into_parts().0;
             assert_eq!(host(&parts, &parts.uri), expected, "Host: {field}");
         }
@@ -94,14 +79,11 @@ mod tests {
 
     #[test]
     fn the_targets_authority_goes_before_the_field() {
-        for (target, expected) in [
-            ("http://a.example:81/x", "a.example"),
-            ("http://[::1]:81/x", "[::1]"),
-        ] {
-            let request = http::Request::get(target)
-                .header(header::HOST, "b.example")
-                .body(())
-                .unwrap();
+        for (target, expected) in
+            [("http://a.example:81/x", "a.example"), ("http://[::1]:81/x", "[::1]")]
+        {
+            let request =
+                http::Request::get(target).header(header::HOST, "b.example").body(()).unwrap();
             let parts = request.into_parts().0;
             assert_eq!(host(&parts, &parts.uri), Some(expected));
         }
@@ -110,11 +92,7 @@ mod tests {
     #[cfg(feature = "axum")]
     #[test]
     fn a_nested_routers_path_is_seen_as_it_came() {
-        let mut parts = http::Request::get("/orders?page=2")
-            .body(())
-            .unwrap()
-            .into_parts()
-            .0;
+        let mut parts = http::Request::get("/orders?page=2").body(()).unwrap().into_parts().0;
         let original = axum::extract::OriginalUri(Uri::from_static("/api/orders?page=2"));
         parts.extensions.insert(original);
         assert_eq!(uri(&parts).path(), "/api/orders");

@@ -61,36 +61,19 @@ where
     S: Service<Request<ReqBody>>,
 {
     pub(crate) fn refused(response: Response<Bytes>) -> Self {
-        ResponseFuture {
-            state: State::Refused {
-                response: Some(response),
-            },
-            pending: None,
-        }
+        ResponseFuture { state: State::Refused { response: Some(response) }, pending: None }
     }
 
     pub(crate) fn failed(error: S::Error, pending: Option<Pending>) -> Self {
-        ResponseFuture {
-            state: State::Failed { error: Some(error) },
-            pending,
-        }
+        ResponseFuture { state: State::Failed { error: Some(error) }, pending }
     }
 
     pub(crate) fn waiting(service: S, request: Request<ReqBody>, pending: Option<Pending>) -> Self {
-        ResponseFuture {
-            state: State::Waiting {
-                service,
-                request: Some(request),
-            },
-            pending,
-        }
+        ResponseFuture { state: State::Waiting { service, request: Some(request) }, pending }
     }
 
     pub(crate) fn called(future: S::Future, pending: Option<Pending>) -> Self {
-        ResponseFuture {
-            state: State::Called { future },
-            pending,
-        }
+        ResponseFuture { state: State::Called { future }, pending }
     }
 }
 
@@ -140,8 +123,6 @@ where
             State::Waiting { .. } => "waiting",
             State::Called { .. } => "called",
         };
-        f.debug_struct("ResponseFuture")
-            .field("state", &state)
-            .finish_non_exhaustive()
+        f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
     }
 }

@@ -105,11 +105,7 @@ impl Gate {
         if shared.doors.load(Relaxed) > 1 && !self.is_first_to_count(parts) {
             return Admission::Admitted(None);
         }
-        let client = if shared.needs_client {
-            shared.client(parts)
-        } else {
-            None
-        };
+        let client = if shared.needs_client { shared.client(parts) } else { None };
         let now = shared.clock.now();
         let mut decision = shared.engine.decide(&facts::of(parts, client), now);
         if let Some(refusal) = &decision.refusal {
@@ -122,10 +118,7 @@ impl Gate {
         if !decision.findings.is_empty() {
             parts.extensions.insert(decision);
         }
-        let pending = (!charges.is_empty()).then(|| Pending {
-            gate: self.clone(),
-            charges,
-        });
+        let pending = (!charges.is_empty()).then(|| Pending { gate: self.clone(), charges });
         Admission::Admitted(pending)
     }
 
@@ -157,9 +150,7 @@ impl Shared {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
-            .field("app", &self.0.engine.rules().app())
-            .finish_non_exhaustive()
+        f.debug_struct("Gate").field("app", &self.0.engine.rules().app()).finish_non_exhaustive()
     }
 }
 

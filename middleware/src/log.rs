@@ -28,15 +28,7 @@ pub(crate) fn warn(message: fmt::Arguments<'_>) {
 
 /// One event for each change of a verdict.
 pub(crate) fn verdict(event: &Event) {
-    let Event {
-        rule,
-        action,
-        key,
-        observed,
-        manual,
-        repeat,
-        ..
-    } = event;
+    let Event { rule, action, key, observed, manual, repeat, .. } = event;
     let lasts = event.duration();
     macro_rules! say {
         ($level:ident, $message:literal) => {
@@ -144,11 +136,8 @@ impl Notices {
 
 /// Says once that a rule matched many requests and found a key in none.
 pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
-    let asks_client = rule
-        .key
-        .parts()
-        .flatten()
-        .any(|kind| matches!(kind, PartKind::Client { .. }));
+    let asks_client =
+        rule.key.parts().flatten().any(|kind| matches!(kind, PartKind::Client { .. }));
     let cause = if asks_client && no_peer > 0 {
         "the server does not tell the peer's address"
     } else if asks_client {
@@ -186,11 +175,7 @@ mod tests {
         assert_eq!(room(0), 10);
         assert_eq!(room(999), 0);
         assert_eq!(room(1_000), 10);
-        assert_eq!(
-            room(999),
-            0,
-            "a clock read late on another thread opens no second anew"
-        );
+        assert_eq!(room(999), 0, "a clock read late on another thread opens no second anew");
         assert_eq!(room(3_600_000), 10);
     }
 }

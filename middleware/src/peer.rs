@@ -28,21 +28,15 @@ pub(crate) const KNOWS_PEERS: bool = cfg!(feature = "axum");
 
 /// The peer of a request: what `registered` says, else what the extensions hold.
 pub(crate) fn find(registered: Option<&PeerFn>, parts: &Parts) -> Option<Peer> {
-    registered
-        .and_then(|find| find(parts))
-        .or_else(|| connect_info(parts))
-        .or_else(|| {
-            let addr = parts.extensions.get::<SocketAddr>();
-            addr.map(|addr| Peer::Ip(addr.ip()))
-                .or_else(|| PeerAddr::of(parts))
-        })
+    registered.and_then(|find| find(parts)).or_else(|| connect_info(parts)).or_else(|| {
+        let addr = parts.extensions.get::<SocketAddr>();
+        addr.map(|addr| Peer::Ip(addr.ip())).or_else(|| PeerAddr::of(parts))
+    })
 }
 
 #[cfg(feature = "axum")]
 fn connect_info(parts: &Parts) -> Option<Peer> {
-    let info = parts
-        .extensions
-        .get::<axum::extract::ConnectInfo<SocketAddr>>()?;
+    let info = parts.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>()?;
     Some(Peer::Ip(info.0.ip()))
 }
 

@@ -38,17 +38,10 @@ pub(crate) fn answer(refusal: &Refusal, method: &Method) -> Response<Bytes> {
     let told = Told::of(refusal);
     let document = document(refusal, &told);
     let length = document.len();
-    let mut response = Response::new(if method == Method::HEAD {
-        Bytes::new()
-    } else {
-        document
-    });
+    let mut response = Response::new(if method == Method::HEAD { Bytes::new() } else { document });
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/problem+json"),
-    );
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     headers.insert(header::CONTENT_LENGTH, length.into());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let Some(seconds) = told.seconds else {
@@ -56,17 +49,10 @@ pub(crate) fn answer(refusal: &Refusal, method: &Method) -> Response<Bytes> {
     };
     headers.insert(header::RETRY_AFTER, seconds.into());
     if let Some(rule) = told.rule {
-        let policy = told
-            .quota
-            .and_then(|(limit, window)| fields::rate_limit_policy(rule, limit, window));
-        let fields = [
-            (RATE_LIMIT, fields::rate_limit(rule, seconds)),
-            (RATE_LIMIT_POLICY, policy),
-        ];
-        for (name, value) in fields
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
-        {
+        let policy =
+            told.quota.and_then(|(limit, window)| fields::rate_limit_policy(rule, limit, window));
+        let fields = [(RATE_LIMIT, fields::rate_limit(rule, seconds)), (RATE_LIMIT_POLICY, policy)];
+        for (name, value) in fields.into_iter().filter_map(|(name, value)| Some((name, value?))) {
             headers.append(name, value);
         }
     }
@@ -106,10 +92,7 @@ fn document(refusal: &Refusal, told: &Told<'_>) -> Bytes {
             (QUOTA_EXCEEDED, "Quota exceeded")
         }
         Cause::Blocked | Cause::Always => (ABNORMAL_USAGE, "Abnormal usage detected"),
-        _ => (
-            BLANK,
-            refusal.status.canonical_reason().unwrap_or("Refused"),
-        ),
+        _ => (BLANK, refusal.status.canonical_reason().unwrap_or("Refused")),
     };
     let problem = Problem {
         kind,
@@ -119,9 +102,7 @@ fn document(refusal: &Refusal, told: &Told<'_>) -> Bytes {
         instance: format!("urn:uuid:{}", refusal.id),
         violated_policies: told.rule.map(|rule| [rule]),
     };
-    serde_json::to_vec(&problem)
-        .expect("strings and numbers can be written as JSON")
-        .into()
+    serde_json::to_vec(&problem).expect("strings and numbers can be written as JSON").into()
 }
 
 /// What happened and what to do, for whoever reads it; never the key.

@@ -65,10 +65,7 @@ where
         let request = Request::from_parts(parts, body);
         // A waker that does nothing is enough: if the service is not ready it is polled again, at
         // once and with the task's own waker, where the future is.
-        match self
-            .inner
-            .poll_ready(&mut Context::from_waker(Waker::noop()))
-        {
+        match self.inner.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => ResponseFuture::called(self.inner.call(request), pending),
             Poll::Ready(Err(error)) => ResponseFuture::failed(error, pending),
             Poll::Pending => {

@@ -26,18 +26,11 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(shared: &Arc<Shared>, stop: Receiver<()>) -> Self {
         let published = Published::new(shared.engine.rules().rules().len());
-        Worker {
-            shared: Arc::downgrade(shared),
-            stop,
-            published,
-        }
+        Worker { shared: Arc::downgrade(shared), stop, published }
     }
 
     pub(crate) fn spawn(self) -> io::Result<()> {
-        thread::Builder::new()
-            .name("hotgate".to_owned())
-            .spawn(|| self.run())
-            .map(drop)
+        thread::Builder::new().name("hotgate".to_owned()).spawn(|| self.run()).map(drop)
     }
 
     fn run(mut self) {
