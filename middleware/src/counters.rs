@@ -7,7 +7,7 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use hotgate_detector::RuleCounts;
-use hotgate_rules::Rule;
+use hotgate_rules::{MissingKey, Rule};
 use metrics::{Counter, counter, gauge};
 
 use crate::{gate::Shared, log};
@@ -22,6 +22,7 @@ pub(crate) struct Published {
     told_unkeyed: Vec<bool>,
     no_peer: u64,
     unusable_hops: u64,
+    denied: u64,
 }
 
 impl Published {
@@ -31,6 +32,7 @@ impl Published {
             told_unkeyed: vec![false; rules],
             no_peer: 0,
             unusable_hops: 0,
+            denied: 0,
         }
     }
 
@@ -39,6 +41,7 @@ impl Published {
         let unusable_hops = shared.notices.unusable_hops.load(Relaxed);
         raise(&counter!("hotgate_no_peer_total"), &mut self.no_peer, no_peer);
         raise(&counter!("hotgate_unusable_hops_total"), &mut self.unusable_hops, unusable_hops);
+        raise(&counter!("hotgate_denied_total"), &mut self.denied, shared.engine.denied());
 
         let counts = shared.engine.counts();
         let rules = shared.engine.rules().rules().iter().zip(counts);
@@ -59,24 +62,38 @@ impl Published {
 
 fn publish_rule(rule: &Rule, before: RuleCounts, now: RuleCounts) {
     let action = rule.action.name();
-    let requests = |outcome: &'static str, count: fn(RuleCounts) -> u64| {
-        let counter = counter!("hotgate_requests_total", "rule" => Arc::clone(&rule.name), "action" => action, "outcome" => outcome);
-        counter.increment(count(now).saturating_sub(count(before)));
-    };
-    requests("admitted", |counts| {
-        counts.matched.saturating_sub(counts.refused + counts.would_refuse)
-    });
-    requests("refused", |counts| counts.refused);
-    requests("would_refuse", |counts| counts.would_refuse);
-    requests("unkeyed", |counts| counts.unkeyed);
+    let since = |count: fn(RuleCounts) -> u64| count(now).saturating_sub(count(before));
 
-    let losses = |name: &'static str, count: fn(RuleCounts) -> u64| {
-        let counter = counter!(name, "rule" => Arc::clone(&rule.name), "action" => action);
-        counter.increment(count(now).saturating_sub(count(before)));
+    let rejects = rule.missing_key == MissingKey::Reject;
+    // Where a request without the key is rejected, it stands among the refused already.
+    let (seen, unkeyed) = match since(|counts| counts.unkeyed) {
+        unkeyed if rejects => (since(|counts| counts.matched) + unkeyed, 0),
+        unkeyed => (since(|counts| counts.matched), unkeyed),
     };
-    losses("hotgate_evicted_live_total", |counts| counts.evicted_live);
-    losses("hotgate_untracked_total", |counts| counts.untracked);
-    losses("hotgate_unstored_verdicts_total", |counts| counts.unstored_verdicts);
+    let (refused, would_refuse) =
+        (since(|counts| counts.refused), since(|counts| counts.would_refuse));
+    let outcomes = [
+        ("admitted", seen.saturating_sub(refused + would_refuse)),
+        ("refused", refused),
+        ("would_refuse", would_refuse),
+        ("unkeyed", unkeyed),
+    ];
+    for (outcome, requests) in outcomes {
+        let rule = Arc::clone(&rule.name);
+        counter!("hotgate_requests_total", "rule" => rule, "action" => action, "outcome" => outcome)
+            .increment(requests);
+    }
+
+    let losses = [
+        ("hotgate_evicted_live_total", since(|counts| counts.evicted_live)),
+        ("hotgate_evicted_limited_total", since(|counts| counts.evicted_limited)),
+        ("hotgate_untracked_total", since(|counts| counts.untracked)),
+        ("hotgate_unstored_verdicts_total", since(|counts| counts.unstored_verdicts)),
+        ("hotgate_dropped_events_total", since(|counts| counts.dropped_events)),
+    ];
+    for (name, lost) in losses {
+        counter!(name, "rule" => Arc::clone(&rule.name), "action" => action).increment(lost);
+    }
 
     #[expect(clippy::cast_precision_loss, reason = "a table holds far fewer than 2^52 verdicts")]
     let standing = now.standing_verdicts as f64;

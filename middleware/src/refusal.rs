@@ -72,11 +72,11 @@ impl<'a> Told<'a> {
         // A deny list and a missing key are no policy that waiting satisfies, nor is a rule that
         // refuses always; but a 429 says when to come back, whatever sent it (RFC 6585, 4).
         let waits = match refusal.cause {
-            Cause::Denied | Cause::MissingKey => false,
+            Cause::Denied | Cause::MissingKey { .. } => false,
             Cause::Always => refusal.status == StatusCode::TOO_MANY_REQUESTS,
             _ => is_full || refusal.status == StatusCode::TOO_MANY_REQUESTS,
         };
-        let names = is_full && !matches!(refusal.cause, Cause::Denied | Cause::MissingKey);
+        let names = is_full && !matches!(refusal.cause, Cause::Denied | Cause::MissingKey { .. });
         Told {
             rule: refusal.rule.as_deref().filter(|_| names),
             quota: refusal.quota.filter(|_| names),
@@ -88,9 +88,7 @@ impl<'a> Told<'a> {
 fn document(refusal: &Refusal, told: &Told<'_>) -> Bytes {
     let (kind, title) = match refusal.cause {
         Cause::Quota | Cause::Pending => (QUOTA_EXCEEDED, "Quota exceeded"),
-        Cause::Always if refusal.status == StatusCode::TOO_MANY_REQUESTS => {
-            (QUOTA_EXCEEDED, "Quota exceeded")
-        }
+        Cause::Always if refusal.action == "throttle" => (QUOTA_EXCEEDED, "Quota exceeded"),
         Cause::Blocked | Cause::Always => (ABNORMAL_USAGE, "Abnormal usage detected"),
         _ => (BLANK, refusal.status.canonical_reason().unwrap_or("Refused")),
     };
@@ -121,10 +119,10 @@ fn detail(refusal: &Refusal, told: &Told<'_>) -> String {
         Cause::Blocked => format!("Requests are refused for a time because of unusual traffic. {again}"),
         Cause::Always => format!("Requests of this kind are not accepted. {again}"),
         Cause::Denied => format!("This client may not use this service. {MISTAKE}"),
-        Cause::MissingKey if refusal.status.is_server_error() => {
+        Cause::MissingKey { by_client: false } => {
             "The service cannot tell who sent the request. Whoever runs it must correct its set-up.".to_owned()
         }
-        Cause::MissingKey => {
+        Cause::MissingKey { by_client: true } => {
             "The request lacks a part that this service asks for, such as a header field. Send it again \
              with that part."
                 .to_owned()
