@@ -364,3 +364,6 @@ fn mix(hash: u64, now: Time) -> u32 {
     let mixed = (hash ^ now.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as u32
 }
+
+#[cfg(test)]
+mod tests;

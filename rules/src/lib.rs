@@ -60,3 +60,4 @@ pub use rule::{
     Rate, Rule, StatusClass, Trigger,
 };
 pub use set::RuleSet;
+pub use units::{Spoken, UnitError};

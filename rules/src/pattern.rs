@@ -2,20 +2,48 @@
 
 use http::Method;
 
-use crate::RequestPath;
+use crate::{
+    RequestPath,
+    path::{is_dots, normal_octets},
+};
 
-/// `POST /login`, `/products/{id}`, `/static/{*rest}`: an optional method and a path of whole segments.
+/// Segments a pattern can have; more is an error. It bounds how deep a match can go, far beyond what
+/// any router holds.
+const PATTERN_SEGMENTS_MAX: usize = 64;
+
+/// `POST /login`, `/products/{id}`, `/static/{*rest}`: an optional method and a path of whole
+/// segments, as axum's router takes them.
+///
+/// Unlike there, `{*rest}` also covers its bare prefix, and one trailing slash means nothing, in the
+/// pattern and in the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     pub(crate) method: Option<Method>,
     pub(crate) path: Box<str>,
+    written: Box<[Segment]>,
+    /// The same segments with their literals normalised; only where that differs.
+    normal: Option<Box<[Segment]>>,
+}
+
+/// One segment of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// Exactly this text.
+    Literal(Box<str>),
+    /// `{name}`: any one segment; even an empty one, which a router takes where more follows.
+    Param(Box<str>),
+    /// `{*name}`, last: all that follows, or nothing.
+    Rest(Box<str>),
 }
 
 impl Pattern {
     /// Reads a pattern as it is written in a rule file; the error says what was expected.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let _ = text;
-        todo!()
+        let (method, path) = read_method(text)?;
+        let written = read_path(path)?;
+        let normal: Box<[Segment]> = written.iter().map(Segment::normalised).collect();
+        let normal = (normal != written).then_some(normal);
+        Ok(Pattern { method, path: path.into(), written, normal })
     }
 
     /// The path as the rule file writes it.
@@ -27,22 +55,240 @@ impl Pattern {
     /// Whether the method and the raw or the normalised path match.
     #[must_use]
     pub fn matches(&self, method: Option<&Method>, path: &RequestPath<'_>) -> bool {
-        let _ = (method, path);
-        todo!()
+        self.method.as_ref().is_none_or(|own| covers_method(own, method))
+            && (self.covers(path.raw()) || (!path.is_normal() && self.covers(path.normal())))
     }
 
     /// Whether the pattern captures `{name}` or `{*name}`.
     #[must_use]
     pub fn has_param(&self, name: &str) -> bool {
-        let _ = name;
-        todo!()
+        self.position(name).is_some()
     }
 
     /// What `{name}` stands for, still percent-encoded: of the raw path where that matches, else of
     /// the normalised one.
     #[must_use]
     pub fn param<'p>(&self, name: &str, path: &'p RequestPath<'_>) -> Option<&'p str> {
-        let _ = (name, path);
-        todo!()
+        let position = self.position(name)?;
+        let form = [path.raw(), path.normal()].into_iter().find(|form| self.covers(form))?;
+        let mut rest = form.strip_prefix('/')?;
+        for _ in 0..position {
+            rest = rest.split_once('/').map_or("", |(_, rest)| rest);
+        }
+        match self.written[position] {
+            Segment::Rest(_) => Some(rest),
+            _ => rest.split('/').next(),
+        }
     }
+
+    /// Whether this form of a path matches one of the pattern's spellings.
+    pub(crate) fn covers(&self, form: &str) -> bool {
+        self.spellings().any(|spelling| fits(spelling, form))
+    }
+
+    /// The pattern's segments as written and, where that differs, normalised.
+    pub(crate) fn spellings(&self) -> impl Iterator<Item = &[Segment]> {
+        std::iter::once(&*self.written).chain(self.normal.as_deref())
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.written.iter().position(|segment| segment.name() == Some(name))
+    }
+}
+
+impl Segment {
+    fn name(&self) -> Option<&str> {
+        match self {
+            Segment::Literal(_) => None,
+            Segment::Param(name) | Segment::Rest(name) => Some(name),
+        }
+    }
+
+    fn normalised(&self) -> Segment {
+        match self {
+            Segment::Literal(text) => Segment::Literal(normal_octets(text).into()),
+            other => other.clone(),
+        }
+    }
+}
+
+/// Whether a pattern's method covers a request's: the same one, or GET for HEAD, which routers
+/// answer by their GET handlers. A method that is not known is covered by none.
+pub(crate) fn covers_method(own: &Method, request: Option<&Method>) -> bool {
+    request.is_some_and(|request| own == request || (own == Method::GET && request == Method::HEAD))
+}
+
+/// The segments of one form of a path; `None` where it is no path.
+///
+/// One trailing slash is dropped, but never a segment before it: a router takes `//` for `/{x}/`
+/// with an empty `x`.
+pub(crate) fn segments_of(form: &str) -> Option<Segments<'_>> {
+    let rest = form.strip_prefix('/')?;
+    Some(Segments((!rest.is_empty()).then(|| rest.strip_suffix('/').unwrap_or(rest))))
+}
+
+/// The segments of a path that are still to come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segments<'a>(Option<&'a str>);
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.0?;
+        let (segment, rest) = match rest.split_once('/') {
+            Some((segment, rest)) => (segment, Some(rest)),
+            None => (rest, None),
+        };
+        self.0 = rest;
+        Some(segment)
+    }
+}
+
+fn fits(pattern: &[Segment], form: &str) -> bool {
+    let Some(mut segments) = segments_of(form) else { return false };
+    for own in pattern {
+        let fits = match own {
+            Segment::Rest(_) => return true,
+            Segment::Param(_) => segments.next().is_some(),
+            Segment::Literal(text) => segments.next() == Some(&**text),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    segments.next().is_none()
+}
+
+fn read_method(text: &str) -> Result<(Option<Method>, &str), String> {
+    if text.starts_with('/') {
+        return Ok((None, text));
+    }
+    let Some((method, path)) = text.split_once(' ') else {
+        return Err(match text {
+            "" => "expected a path, such as \"/login\"".to_owned(),
+            "*" => "expected a path; {*rest} stands for any: \"/{*rest}\"".to_owned(),
+            _ => format!("expected a path that begins with a slash: \"/{text}\""),
+        });
+    };
+    if !path.starts_with('/') {
+        return Err(format!(
+            "expected a method, one space and a path that begins with a slash, such as \"POST /login\", not {text:?}"
+        ));
+    }
+    let parsed = Method::from_bytes(method.as_bytes());
+    let parsed = parsed
+        .map_err(|_| format!("expected a method before the space, such as POST, not {method:?}"))?;
+    if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        let upper = method.to_ascii_uppercase();
+        return Err(format!("expected a method in upper case: \"{upper} {path}\""));
+    }
+    Ok((Some(parsed), path))
+}
+
+fn read_path(path: &str) -> Result<Box<[Segment]>, String> {
+    if path.contains(['?', '#']) {
+        return Err(format!("expected a path without query or fragment, not {path:?}"));
+    }
+    if path.contains(|char: char| char.is_whitespace() || char.is_control()) {
+        return Err(format!("expected a path without spaces (%20 is one), not {path:?}"));
+    }
+    let texts: Vec<&str> = segments_of(path).into_iter().flatten().collect();
+    if texts.len() > PATTERN_SEGMENTS_MAX {
+        return Err(format!(
+            "expected at most {PATTERN_SEGMENTS_MAX} segments, not {}",
+            texts.len()
+        ));
+    }
+    if texts.iter().any(|text| text.is_empty() || is_dots(&normal_octets(text))) {
+        let plain = plain(&texts);
+        return Err(format!("expected no empty segments and no dot segments: {plain:?}"));
+    }
+    let mut segments = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        let segment = read_segment(text)?;
+        if matches!(segment, Segment::Rest(_)) && index + 1 < texts.len() {
+            return Err(format!("expected {text} as the last segment, not before others"));
+        }
+        if let Some(name) = segment.name()
+            && segments.iter().any(|earlier: &Segment| earlier.name() == Some(name))
+        {
+            return Err(format!("expected each name once, not {{{name}}} twice"));
+        }
+        segments.push(segment);
+    }
+    Ok(segments.into())
+}
+
+/// The path without its empty and its dot segments, to propose it.
+fn plain(segments: &[&str]) -> String {
+    let mut plain = Vec::new();
+    for segment in segments {
+        match &*normal_octets(segment) {
+            "" | "." => {}
+            ".." => drop(plain.pop()),
+            _ => plain.push(*segment),
+        }
+    }
+    format!("/{}", plain.join("/"))
+}
+
+fn read_segment(text: &str) -> Result<Segment, String> {
+    if let Some(name) = text.strip_prefix('*') {
+        let name = if name.is_empty() { "rest" } else { name };
+        return Err(format!(
+            "expected {{*{name}}} for all that follows, or {{name}} for one segment, not {text:?}"
+        ));
+    }
+    if let Some(name) = text.strip_prefix(':') {
+        return Err(format!("expected {{{name}}}, not {text:?}"));
+    }
+    if !text.starts_with('{') || text.starts_with("{{") {
+        return read_literal(text).map(Segment::Literal);
+    }
+    let Some(inner) = text[1..].strip_suffix('}') else { return Err(partial(text)) };
+    if let Some(name) = inner.strip_suffix('*').filter(|name| is_name(name)) {
+        return Err(format!("expected {{*{name}}}, not {text:?}"));
+    }
+    let (rest, name) = inner.strip_prefix('*').map_or((false, inner), |name| (true, name));
+    if name.is_empty() {
+        let proposal = if rest { "{*rest}" } else { "{id}" };
+        return Err(format!(
+            "expected a name between the braces, such as {proposal}, not {text:?}"
+        ));
+    }
+    if name.contains(['{', '}']) {
+        return Err(partial(text));
+    }
+    if !is_name(name) {
+        return Err(format!(
+            "expected a name of letters, digits, _, - and . between the braces, not {text:?}"
+        ));
+    }
+    Ok(if rest { Segment::Rest(name.into()) } else { Segment::Param(name.into()) })
+}
+
+/// A literal's text, `{{` and `}}` read as single braces.
+fn read_literal(text: &str) -> Result<Box<str>, String> {
+    let mut literal = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        if matches!(char, '{' | '}') && chars.next() != Some(char) {
+            return Err(partial(text));
+        }
+        literal.push(char);
+    }
+    Ok(literal.into())
+}
+
+fn partial(text: &str) -> String {
+    format!(
+        "expected {{name}} as a whole segment ({{{{ and }}}} are braces that stand for themselves), not {text:?}"
+    )
+}
+
+/// Names are part of printed keys (`param:id=7`), so they hold none of their separators.
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.'))
 }

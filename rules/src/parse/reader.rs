@@ -1,0 +1,253 @@
+//! A small reader over spanned TOML: fields by name, values by type, errors by place.
+
+use std::{fmt, ops::RangeInclusive, str::FromStr};
+
+use toml::de::{DeTable, DeValue};
+
+use super::report::{Read, Report, Reported};
+use crate::{
+    UnitError,
+    problem::{Quoted, nearest, shortened},
+};
+
+/// The fields a table can have.
+pub(super) struct Names {
+    /// What the table is called in messages.
+    pub(super) table: &'static str,
+    /// Fields that are read.
+    pub(super) known: &'static [&'static str],
+    /// Fields of the grammar that are still refused.
+    pub(super) later: &'static [&'static str],
+}
+
+/// A table whose field names are known to be right.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'t> {
+    names: &'static Names,
+    table: &'t DeTable<'t>,
+    /// Where it begins, for what is missing in it.
+    pub(super) at: usize,
+}
+
+impl<'t> Fields<'t> {
+    /// Reports every field that is unknown or not available yet.
+    pub(super) fn new(table: &'t DeTable<'t>, at: usize, names: &'static Names, report: &mut Report<'_>) -> Self {
+        for key in table.keys() {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            if names.later.contains(&name) {
+                report.error(at, format_args!("{} in {} is not available yet", Quoted(name), names.table));
+            } else if !names.known.contains(&name) {
+                let hint = match nearest(name, names.known.iter().chain(names.later).copied()) {
+                    Some(near) => format!("did you mean {}?", Quoted(near)),
+                    None if names.known.is_empty() => "expected none".to_owned(),
+                    None => format!("expected {}", alternatives(names.known)),
+                };
+                report.error(at, format_args!("unknown field {} in {}, {hint}", Quoted(name), names.table));
+            }
+        }
+        Fields { names, table, at }
+    }
+
+    pub(super) fn get(&self, name: &'static str) -> Option<Item<'t>> {
+        debug_assert!(self.names.known.contains(&name), "{name} is not declared");
+        let (key, value) = self.table.get_key_value(name)?;
+        // A value that the syntax left out stands at zero.
+        let at = value.span().start.max(key.span().start);
+        Some(Item { name, at, value: value.get_ref() })
+    }
+
+    /// The field, or the error that it is missing, with an example of how to write it.
+    pub(super) fn require(&self, name: &'static str, example: &str, report: &mut Report<'_>) -> Read<Item<'t>> {
+        self.get(name).ok_or_else(|| {
+            report.missing(self.at, format_args!("{} needs {name}, such as {name} = {example}", self.names.table))
+        })
+    }
+
+    /// The field as `read` reads it, if it is there.
+    pub(super) fn read<T>(
+        &self,
+        name: &'static str,
+        report: &mut Report<'_>,
+        read: impl FnOnce(Item<'t>, &mut Report<'_>) -> Read<T>,
+    ) -> Read<Option<T>> {
+        self.get(name).map(|item| read(item, report)).transpose()
+    }
+
+    /// Where each field among `names` stands that is there, also one that is not available yet.
+    pub(super) fn places(&self, names: &'static [&'static str]) -> Vec<(&'static str, usize)> {
+        let found = names.iter().filter_map(|name| {
+            let (key, _) = self.table.get_key_value(*name)?;
+            Some((*name, key.span().start))
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_by_key(|(_, at)| *at);
+        found
+    }
+}
+
+/// One value, where it stands, and the field it belongs to.
+#[derive(Clone, Copy)]
+pub(super) struct Item<'t> {
+    pub(super) name: &'static str,
+    pub(super) at: usize,
+    value: &'t DeValue<'t>,
+}
+
+impl<'t> Item<'t> {
+    pub(super) fn value(&self) -> &'t DeValue<'t> {
+        self.value
+    }
+
+    /// `name: message`.
+    pub(super) fn error(&self, report: &mut Report<'_>, message: impl fmt::Display) -> Reported {
+        report.error(self.at, format_args!("{}: {message}", self.name))
+    }
+
+    /// `name: expected this, found that`.
+    pub(super) fn expected(&self, report: &mut Report<'_>, expected: impl fmt::Display) -> Reported {
+        self.error(report, format_args!("expected {expected}, found {self}"))
+    }
+
+    /// `name: expected this, found that, did you mean likely?`
+    pub(super) fn likely(
+        &self,
+        report: &mut Report<'_>,
+        expected: impl fmt::Display,
+        likely: impl fmt::Display,
+    ) -> Reported {
+        self.error(report, format_args!("expected {expected}, found {self}, did you mean {likely}?"))
+    }
+
+    /// Text; `expected` describes it where something else stands there.
+    pub(super) fn text(&self, expected: &str, report: &mut Report<'_>) -> Read<&'t str> {
+        self.value.as_str().ok_or_else(|| self.expected(report, expected))
+    }
+
+    pub(super) fn note(self, report: &mut Report<'_>) -> Read<&'t str> {
+        self.text("text", report)
+    }
+
+    pub(super) fn boolean(self, report: &mut Report<'_>) -> Read<bool> {
+        self.value.as_bool().ok_or_else(|| self.expected(report, "true or false"))
+    }
+
+    /// `true`; what is false by nature is left out, not switched off.
+    pub(super) fn only_true(self, report: &mut Report<'_>) -> Read<()> {
+        match self.value {
+            DeValue::Boolean(true) => Ok(()),
+            _ => Err(self.expected(report, "true, or the field left out")),
+        }
+    }
+
+    pub(super) fn integer(self, range: RangeInclusive<u32>, report: &mut Report<'_>) -> Read<u32> {
+        let integer = match self.value {
+            DeValue::Integer(digits) => u32::from_str_radix(digits.as_str(), digits.radix()).ok(),
+            _ => None,
+        };
+        integer.filter(|integer| range.contains(integer)).ok_or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            self.expected(report, format_args!("a whole number from {least} to {most}"))
+        })
+    }
+
+    /// A duration or a rate. A bare number is answered with a unit.
+    pub(super) fn unit<T: FromStr<Err = UnitError>>(self, report: &mut Report<'_>) -> Read<T> {
+        let text = match self.value {
+            DeValue::String(text) => text,
+            DeValue::Integer(digits) => shortened(digits.as_str()),
+            _ => "",
+        };
+        text.parse().map_err(|error: UnitError| self.error(report, error.found(self)))
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(self, choices: &[(&'static str, T)], report: &mut Report<'_>) -> Read<T> {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        let text = self.value.as_str().unwrap_or_default();
+        if let Some((_, choice)) = choices.iter().find(|(word, _)| *word == text) {
+            return Ok(*choice);
+        }
+        let words_quoted: Vec<String> = words.iter().map(|word| Quoted(word).to_string()).collect();
+        let expected = alternatives(&words_quoted);
+        Err(match nearest(&text.to_lowercase(), words) {
+            Some(near) => self.likely(report, expected, Quoted(near)),
+            None => self.expected(report, expected),
+        })
+    }
+
+    /// A list; text alone is answered with the list of it.
+    pub(super) fn list(self, example: &str, report: &mut Report<'_>) -> Read<Vec<Item<'t>>> {
+        match self.value {
+            DeValue::Array(values) => Ok(self.items(values)),
+            DeValue::String(_) | DeValue::Integer(_) => {
+                Err(self.likely(report, format_args!("a list such as {example}"), format_args!("[{self}]")))
+            }
+            _ => Err(self.expected(report, format_args!("a list such as {example}"))),
+        }
+    }
+
+    /// A list, or one value that stands for the list of it.
+    pub(super) fn list_or_one(self) -> Vec<Item<'t>> {
+        match self.value {
+            DeValue::Array(values) => self.items(values),
+            _ => vec![self],
+        }
+    }
+
+    pub(super) fn table(self, names: &'static Names, report: &mut Report<'_>) -> Read<Fields<'t>> {
+        match self.value {
+            DeValue::Table(table) => Ok(Fields::new(table, self.at, names, report)),
+            _ => Err(self.expected(report, "a table")),
+        }
+    }
+
+    /// A list of tables: `[[name]]`, or inline.
+    pub(super) fn tables(self, names: &'static Names, report: &mut Report<'_>) -> Read<Vec<Fields<'t>>> {
+        match self.value {
+            DeValue::Array(values) => {
+                let items = self.items(values).into_iter();
+                Ok(items.filter_map(|item| item.table(names, report).ok()).collect())
+            }
+            _ => Err(self.expected(report, format_args!("a list of tables, each under {}", names.table))),
+        }
+    }
+
+    fn items(self, values: &'t toml::de::DeArray<'t>) -> Vec<Item<'t>> {
+        let item = |value: &'t toml::Spanned<DeValue<'t>>| Item {
+            name: self.name,
+            at: value.span().start.max(self.at),
+            value: value.get_ref(),
+        };
+        values.iter().map(item).collect()
+    }
+}
+
+/// What is found, as a message says it.
+impl fmt::Display for Item<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.value {
+            DeValue::String(text) => Quoted(text).fmt(f),
+            DeValue::Integer(digits) => f.write_str(shortened(digits.as_str())),
+            DeValue::Float(digits) => f.write_str(shortened(digits.as_str())),
+            DeValue::Boolean(value) => value.fmt(f),
+            DeValue::Datetime(date) => date.fmt(f),
+            DeValue::Array(values) if values.is_empty() => f.write_str("[]"),
+            DeValue::Array(_) => f.write_str("a list"),
+            DeValue::Table(_) => f.write_str("a table"),
+        }
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+pub(super) fn alternatives(words: &[impl AsRef<str>]) -> String {
+    let mut text = String::new();
+    for (index, word) in words.iter().enumerate() {
+        text.push_str(match index {
+            0 => "",
+            _ if index + 1 == words.len() => " or ",
+            _ => ", ",
+        });
+        text.push_str(word.as_ref());
+    }
+    text
+}

@@ -1,0 +1,1 @@
+//! Hotgate against real routers.
