@@ -43,6 +43,13 @@ impl<B> ResponseBody<B> {
     }
 }
 
+/// An empty body; CORS layers answer preflights with one.
+impl<B> Default for ResponseBody<B> {
+    fn default() -> Self {
+        ResponseBody::own(Bytes::new())
+    }
+}
+
 impl<B> Body for ResponseBody<B>
 where
     B: Body<Data = Bytes>,

@@ -142,3 +142,27 @@ fn in_words(span: Duration) -> String {
     };
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_said_as_people_say_them() {
+        let cases = [
+            (1_000, "1 second"),
+            (1_500, "1.5s"),
+            (250, "250ms"),
+            (119_000, "119 seconds"),
+            (120_000, "2 minutes"),
+            (121_000, "3 minutes"),
+            (900_000, "15 minutes"),
+            (7_200_000, "2 hours"),
+            (7_200_001, "2 hours"),
+            (86_400_000, "24 hours"),
+        ];
+        for (millis, expected) in cases {
+            assert_eq!(in_words(Duration::from_millis(millis)), expected, "{millis} ms");
+        }
+    }
+}

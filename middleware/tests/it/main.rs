@@ -1,5 +1,7 @@
 //! The gate in process, over services of every temper.
 
+#![allow(clippy::unwrap_used, reason = "the lint knows tests, not what they share")]
+
 mod answers;
 #[cfg(feature = "axum")]
 mod axum_app;

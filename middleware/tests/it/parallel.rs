@@ -51,8 +51,8 @@ async fn exactly_ten_of_a_thousand_parallel_requests_pass() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_rules_at_once_admit_what_the_stricter_one_does() {
-    let by_path = "[[rule]]\nname = \"path\"\nkey = [\"path\"]\nover = \"15/1m\"\nthrottle = {}\n";
-    let rules = limit("10/1m", "throttle = {}") + by_path;
+    let by_product = "[[rule]]\nname = \"product\"\nmatch = \"/products/{id}\"\nkey = [\"param:id\"]\nover = \"15/1m\"\nthrottle = {}\n";
+    let rules = limit("10/1m", "throttle = {}") + by_product;
     for round in 0..rounds() {
         assert_eq!(admitted(&rules, "/products/7").await, (10, 10), "round {round}");
     }

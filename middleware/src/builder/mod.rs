@@ -179,3 +179,6 @@ fn say_warnings(rules: &RuleSet, file: Option<&Path>) {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,10 +38,14 @@ impl Worker {
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
-            // A subscriber or recorder that panics is not ours to fix, and costs its users this one
-            // tick; the panic hook has said where it happened. The next tick publishes the rest.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.tick(&shared)));
+            self.survive_tick(&shared);
         }
+    }
+
+    /// A subscriber or recorder that panics is not ours to fix, and costs its users this one tick;
+    /// the panic hook says where it happened. The next tick goes on from what was published.
+    fn survive_tick(&mut self, shared: &Shared) {
+        let _ = catch_unwind(AssertUnwindSafe(|| self.tick(shared)));
     }
 
     fn tick(&mut self, shared: &Shared) {
@@ -53,3 +57,6 @@ impl Worker {
         self.published.publish(shared);
     }
 }
+
+#[cfg(test)]
+mod tests;
