@@ -1,6 +1,7 @@
 //! The engine: all matching rules are checked, then all are charged.
 
 use std::{
+    hash::{BuildHasher, Hasher},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -103,7 +104,7 @@ impl Engine {
             probes.iter_mut().for_each(|probe| probe.check_block(now));
             Charges::default()
         } else {
-            self.check_and_charge(&mut probes, now)
+            self.check_and_charge(&mut probes, facts, now)
         };
         self.conclude(&probes, charges)
     }
@@ -123,11 +124,9 @@ impl Engine {
         if rule.mode == Mode::Off {
             return None;
         }
-        match rule.key(facts) {
-            Ok(key) => {
-                let hash = self.hasher.hash_one(&key);
-                Probe::new(index, rule, state, key, hash, mode)
-            }
+        let mut hasher = self.hasher.build_hasher();
+        match rule.hash_key(facts, &mut hasher) {
+            Ok(()) => Probe::new(index, rule, state, facts, hasher.finish(), mode),
             Err(missing) => {
                 count(&state.counters.stripe(0).unkeyed);
                 let rejects = rule.missing_key == MissingKey::Reject;
@@ -137,7 +136,7 @@ impl Engine {
     }
 
     /// Locks the counts of all matched keys, in the order of the rules; checks all; charges all.
-    fn check_and_charge(&self, probes: &mut Probes<'_>, now: Time) -> Charges {
+    fn check_and_charge(&self, probes: &mut Probes<'_>, facts: &Facts<'_>, now: Time) -> Charges {
         probes.iter_mut().for_each(|probe| probe.check(now));
         let enforced = |probe: &&Probe<'_>| probe.enforced;
         let mut refusals = probes.iter().filter(enforced).filter_map(|probe| probe.refuses);
@@ -149,7 +148,12 @@ impl Engine {
             return Charges::default();
         }
         let secret = &self.config.privacy_secret;
-        Charges(probes.iter_mut().filter_map(|probe| probe.charge(refused, now, secret)).collect())
+        Charges(
+            probes
+                .iter_mut()
+                .filter_map(|probe| probe.charge(facts, refused, now, secret))
+                .collect(),
+        )
     }
 
     fn conclude(&self, probes: &Probes<'_>, charges: Charges) -> Decision {

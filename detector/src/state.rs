@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
 
-use hotgate_rules::{Action, Count, Key, Memory, MissingPart, Mode, Rule, StatusClass, Trigger};
+use hotgate_rules::{
+    Action, Count, Facts, Memory, MissingPart, Mode, Override, Rule, StatusClass, Trigger,
+};
 
 use crate::{
     Cause, Outcome, Time,
@@ -82,7 +84,6 @@ pub(crate) struct Probe<'a> {
     pub(crate) index: usize,
     pub(crate) rule: &'a Rule,
     state: &'a RuleState,
-    key: Option<Key<'a>>,
     hash: u64,
     limit: Limit,
     pub(crate) enforced: bool,
@@ -104,33 +105,28 @@ impl<'a> Probe<'a> {
         index: usize,
         rule: &'a Rule,
         state: &'a RuleState,
-        key: Key<'a>,
+        facts: &Facts<'_>,
         hash: u64,
         mode: Mode,
     ) -> Option<Self> {
-        let terms = rule.overrides.iter().position(|terms| terms.covers(&key));
-        let (mut mode, mut limit) =
-            (mode.min(rule.mode), state.counting.as_ref().map(|counting| counting.limit));
-        if let Some(at) = terms {
-            let terms = &rule.overrides[at];
+        let mut mode = mode.min(rule.mode);
+        let mut limit = state.counting.as_ref().map_or(Limit::ONE, |counting| counting.limit);
+        if let Some((at, terms)) = overriding(rule, facts) {
             if terms.exempt {
                 return None;
             }
             mode = terms.mode.map_or(mode, |own| own.min(mode));
-            limit =
-                state.counting.as_ref().and_then(|counting| counting.override_limits[at]).or(limit);
-        }
-        if mode == Mode::Off {
-            return None;
+            if let Some(counting) = &state.counting {
+                limit = counting.override_limits[at].unwrap_or(limit);
+            }
         }
         let always = Refuses { cause: Cause::Always, wait: WAIT_SHORT };
-        Some(Probe {
+        (mode != Mode::Off).then(|| Probe {
             index,
             rule,
             state,
-            key: Some(key),
             hash,
-            limit: limit.unwrap_or(Limit::new(std::num::NonZeroU32::MIN)),
+            limit,
             enforced: mode == Mode::Enforce,
             row: None,
             standing: None,
@@ -151,9 +147,8 @@ impl<'a> Probe<'a> {
             index,
             rule,
             state,
-            key: None,
             hash: 0,
-            limit: Limit::new(std::num::NonZeroU32::MIN),
+            limit: Limit::ONE,
             enforced: mode.min(rule.mode) == Mode::Enforce,
             row: None,
             standing: None,
@@ -223,7 +218,13 @@ impl<'a> Probe<'a> {
     }
 
     /// Charges the request, which some enforcing rule `refused` or none did. What must be settled.
-    pub(crate) fn charge(&mut self, refused: bool, now: Time, secret: &[u8; 16]) -> Option<Charge> {
+    pub(crate) fn charge(
+        &mut self,
+        facts: &Facts<'_>,
+        refused: bool,
+        now: Time,
+        secret: &[u8; 16],
+    ) -> Option<Charge> {
         let (Some(counting), Some(mut row)) = (&self.state.counting, self.row.take()) else {
             return None;
         };
@@ -234,15 +235,19 @@ impl<'a> Probe<'a> {
             return None;
         }
         match (counting.tally, self.refuses) {
-            (Tally::Attempts, Some(_)) => self.block(counting, &mut row, now, secret),
+            (Tally::Attempts, Some(_)) => {
+                self.block(counting, &mut row, self.subject(facts, secret), now)
+            }
             (Tally::Attempts, None) => self.push(counting, &mut row, now),
             (Tally::Admitted, Some(_)) if self.standing.is_none() => {
-                let begun = counting.throttle(&row, self.limit, self.subject(secret), now);
+                let begun = counting.throttle(&row, self.limit, self.subject(facts, secret), now);
                 self.standing = begun.then_some(Standing::Hot);
                 counting.verdicts.attempt(self.hash, now);
             }
             (Tally::Admitted, None) if !refused => self.push(counting, &mut row, now),
-            (Tally::Responses, None) if !refused => return self.hold(counting, &mut row, now),
+            (Tally::Responses, None) if !refused => {
+                return self.hold(counting, &mut row, facts, now);
+            }
             _ => {}
         }
         None
@@ -253,9 +258,9 @@ impl<'a> Probe<'a> {
     }
 
     /// The N+1st attempt: a block begins, or, where it cannot be stored, the window goes on to refuse.
-    fn block(&mut self, counting: &Counting, row: &mut Row<'_>, now: Time, secret: &[u8; 16]) {
+    fn block(&mut self, counting: &Counting, row: &mut Row<'_>, subject: Subject, now: Time) {
         let Action::Block(terms) = &self.rule.action else { return };
-        match counting.verdicts.block(self.subject(secret), terms, now) {
+        match counting.verdicts.block(subject, terms, now) {
             Some(lasts) => {
                 row.clear();
                 self.standing = Some(Standing::Blocked(now.plus(lasts)));
@@ -265,7 +270,14 @@ impl<'a> Probe<'a> {
         }
     }
 
-    fn hold(&mut self, counting: &Counting, row: &mut Row<'_>, now: Time) -> Option<Charge> {
+    fn hold(
+        &self,
+        counting: &Counting,
+        row: &mut Row<'_>,
+        facts: &Facts<'_>,
+        now: Time,
+    ) -> Option<Charge> {
+        let key = self.rule.key(facts).ok()?.into_owned();
         let generation = counting.make_room(now, self.counters(), |room| row.hold(now, room))?;
         Some(Charge {
             rule: u16::try_from(self.index).ok()?,
@@ -273,14 +285,25 @@ impl<'a> Probe<'a> {
             hash: self.hash,
             limit: self.limit,
             observed: !self.enforced,
-            key: self.key.take()?.into_owned(),
+            key,
         })
     }
 
-    fn subject(&self, secret: &[u8; 16]) -> Subject {
-        let text = self.key.as_ref().map(|key| key.text(&self.rule.show(secret)));
-        Subject { hash: self.hash, key: text.unwrap_or_default().into(), observed: !self.enforced }
+    /// Whom a verdict that begins now is about: the only time that a request's key is printed.
+    fn subject(&self, facts: &Facts<'_>, secret: &[u8; 16]) -> Subject {
+        let text = self.rule.key(facts).map(|key| key.text(&self.rule.show(secret)));
+        let key = text.unwrap_or_default().into();
+        Subject { hash: self.hash, key, observed: !self.enforced }
     }
+}
+
+/// The rule's terms for the request's key, where it has any of its own.
+fn overriding<'r>(rule: &'r Rule, facts: &Facts<'_>) -> Option<(usize, &'r Override)> {
+    if rule.overrides.is_empty() {
+        return None;
+    }
+    let key = rule.key(facts).ok()?;
+    rule.overrides.iter().enumerate().find(|(_, terms)| terms.covers(&key))
 }
 
 impl Counting {

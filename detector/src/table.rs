@@ -192,21 +192,23 @@ impl<'t> Row<'t> {
             let at = line * WAYS + way;
             let found = place.hash();
             if found == self.hash {
-                if self.is_forgotten(at, now) {
+                if self.is_idle(at, now) {
                     place.state.store(0, Relaxed);
                 }
                 self.place = Some(at);
                 return;
             }
-            if self.vacant.is_none() && (found == 0 || self.is_forgotten(at, now)) {
+            if self.vacant.is_none()
+                && (found == 0 || self.is_idle(at, now) && self.pending_at(at) == 0)
+            {
                 self.vacant = Some(at);
             }
         }
     }
 
-    /// Whether a place holds nothing that still counts.
-    fn is_forgotten(&self, at: usize, now: Time) -> bool {
-        self.table.ticks.is_idle(self.at(at).last.load(Relaxed), now) && self.pending_at(at) == 0
+    /// Whether all events of a place have left the window, so that its stamps may be too old to tell.
+    fn is_idle(&self, at: usize, now: Time) -> bool {
+        self.table.ticks.is_idle(self.at(at).last.load(Relaxed), now)
     }
 
     fn at(&self, at: usize) -> &'t Place {

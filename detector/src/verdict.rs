@@ -222,7 +222,7 @@ impl Verdicts {
             Verdict { key, kind, since: now, until, said: (until, now), repeat, observed, manual };
         self.say(&verdict, Change::Began, until);
         self.standing.insert_reserved(hash, verdict);
-        self.due.fetch_min(until.as_nanos(), AcqRel);
+        self.due.fetch_min(until.min(now.plus(GOES_ON_EVERY)).as_nanos(), AcqRel);
         true
     }
 

@@ -37,6 +37,9 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
+    /// The smallest.
+    pub(crate) const ONE: Limit = Limit { n: 1, q: 1, back: 0, slack: 0 };
+
     pub(crate) fn new(n: NonZeroU32) -> Self {
         let n = n.get();
         Self::with_q(n, if n <= EXACT_LIMIT_MAX { 1 } else { n / BLOCKS_PER_LIMIT + 1 })

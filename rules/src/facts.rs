@@ -35,3 +35,33 @@ impl Facts<'_> {
             && self.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preflight_is_options_with_an_origin_and_a_requested_method() {
+        let origin = (header::ORIGIN, "https://a.example".parse().unwrap());
+        let method = (header::ACCESS_CONTROL_REQUEST_METHOD, "POST".parse().unwrap());
+        let both = HeaderMap::from_iter([origin.clone(), method.clone()]);
+        let is_preflight = |method, headers: HeaderMap| {
+            let path = RequestPath::new("/");
+            let facts = Facts {
+                method,
+                path,
+                query: None,
+                host: None,
+                headers: &headers,
+                route: None,
+                client: None,
+            };
+            facts.is_preflight()
+        };
+        assert!(is_preflight(Some(&Method::OPTIONS), both.clone()));
+        assert!(!is_preflight(Some(&Method::GET), both.clone()));
+        assert!(!is_preflight(None, both.clone()));
+        assert!(!is_preflight(Some(&Method::OPTIONS), HeaderMap::from_iter([origin])));
+        assert!(!is_preflight(Some(&Method::OPTIONS), HeaderMap::from_iter([method])));
+    }
+}

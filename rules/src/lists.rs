@@ -132,3 +132,180 @@ fn canonical(net: IpNet) -> IpNet {
         _ => net,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOON: i128 = 1_800_000_000 * 1_000_000_000;
+
+    fn entry(clients: &[&str], allow: Option<Option<[u64; 4]>>) -> Entry {
+        let clients = clients.iter().map(|net| net.parse().unwrap()).collect();
+        Entry { clients, allow, until: None }
+    }
+
+    fn deny(net: &str) -> Entry {
+        entry(&[net], None)
+    }
+
+    fn allow(net: &str) -> Entry {
+        entry(&[net], Some(None))
+    }
+
+    fn allow_past(net: &str, rules: u64) -> Entry {
+        entry(&[net], Some(Some([rules, 0, 0, 0])))
+    }
+
+    #[track_caller]
+    fn check(entries: &[Entry], client: &str, expected: Standing) {
+        let lists = ClientLists::new(entries.to_vec());
+        assert_eq!(lists.standing(client.parse().unwrap(), NOON), expected, "{client}");
+        assert_eq!(lists.is_empty(), entries.is_empty());
+    }
+
+    #[test]
+    fn the_narrowest_prefix_wins_and_a_tie_denies() {
+        let lists = [deny("203.0.113.0/24"), allow("203.0.113.9/32"), allow("203.0.0.0/16")];
+        check(&lists, "203.0.113.1", Standing::Denied);
+        check(&lists, "203.0.113.9", Standing::Allowed);
+        check(&lists, "203.0.1.1", Standing::Allowed);
+        check(&lists, "198.51.100.1", Standing::Unlisted);
+        check(&[allow("203.0.113.0/24"), deny("203.0.113.0/24")], "203.0.113.1", Standing::Denied);
+        check(&[], "203.0.113.1", Standing::Unlisted);
+    }
+
+    #[test]
+    fn an_allow_past_some_rules_never_outweighs_a_deny() {
+        check(
+            &[deny("203.0.0.0/16"), allow_past("203.0.113.9/32", 1)],
+            "203.0.113.9",
+            Standing::Denied,
+        );
+        check(
+            &[allow("203.0.0.0/16"), allow_past("203.0.113.9/32", 1)],
+            "203.0.113.9",
+            Standing::Allowed,
+        );
+    }
+
+    #[test]
+    fn allows_past_some_rules_add_up() {
+        let lists = [
+            allow_past("203.0.113.0/24", 1),
+            allow_past("203.0.113.9/32", 4),
+            allow_past("203.0.113.0/24", 8),
+        ];
+        check(&lists, "203.0.113.9", Standing::AllowedPast([13, 0, 0, 0]));
+        check(&lists, "203.0.113.1", Standing::AllowedPast([9, 0, 0, 0]));
+        check(&[allow_past("203.0.113.0/24", 0)], "203.0.113.1", Standing::Unlisted);
+    }
+
+    // C59
+    #[test]
+    fn a_mapped_network_is_the_ipv4_network_it_is() {
+        check(&[allow("127.0.0.0/8")], "127.0.0.1", Standing::Allowed);
+        check(&[allow("::ffff:127.0.0.0/104")], "127.0.0.1", Standing::Allowed);
+        check(&[allow("::/0")], "127.0.0.1", Standing::Unlisted);
+        check(&[allow("0.0.0.0/0")], "2001:db8::1", Standing::Unlisted);
+        check(&[deny("2001:db8::/32")], "2001:db8::1", Standing::Denied);
+    }
+
+    #[test]
+    fn host_bits_of_a_network_mean_nothing() {
+        check(&[deny("203.0.113.77/24")], "203.0.113.1", Standing::Denied);
+    }
+
+    #[test]
+    fn an_entry_ends_at_its_until() {
+        let ends = |allow, until| Entry { until: Some(until), ..entry(&["203.0.113.0/24"], allow) };
+        let lists = ClientLists::new(vec![
+            ends(None, 100),
+            ends(Some(None), 200),
+            ends(Some(Some([1, 0, 0, 0])), 300),
+            ends(None, 50),
+        ]);
+        let at = |nanos| lists.standing("203.0.113.1".parse().unwrap(), nanos);
+        assert_eq!(at(99_999_999_999), Standing::Denied);
+        assert_eq!(at(100_000_000_000), Standing::Allowed);
+        assert_eq!(at(200_000_000_000), Standing::AllowedPast([1, 0, 0, 0]));
+        assert_eq!(at(300_000_000_000), Standing::Unlisted);
+    }
+
+    #[test]
+    fn an_entry_without_end_outlasts_its_double_with_one() {
+        let ended = Entry { until: Some(1), ..deny("203.0.113.0/24") };
+        check(&[deny("203.0.113.0/24"), ended.clone()], "203.0.113.1", Standing::Denied);
+        check(&[ended, deny("203.0.113.0/24")], "203.0.113.1", Standing::Denied);
+    }
+
+    /// What the words of the rule file say, entry by entry.
+    fn scan(entries: &[Entry], client: IpAddr, nanos: i128) -> Standing {
+        let live = entries.iter().filter(|entry| {
+            entry.until.is_none_or(|until| nanos < i128::from(until) * 1_000_000_000)
+        });
+        let (mut denied, mut allowed, mut past) = (None, None, [0; 4]);
+        for entry in live {
+            for net in entry.clients.iter().filter(|net| net.contains(&client)) {
+                match entry.allow {
+                    None => denied = denied.max(Some(net.prefix_len())),
+                    Some(None) => allowed = allowed.max(Some(net.prefix_len())),
+                    Some(Some(rules)) => {
+                        past.iter_mut().zip(rules).for_each(|(word, rules)| *word |= rules)
+                    }
+                }
+            }
+        }
+        match (denied, allowed) {
+            (Some(denied), allowed) if Some(denied) >= allowed => Standing::Denied,
+            (_, Some(_)) => Standing::Allowed,
+            _ if past == [0; 4] => Standing::Unlisted,
+            _ => Standing::AllowedPast(past),
+        }
+    }
+
+    fn an_addr() -> impl Strategy<Value = IpAddr> {
+        let few = prop::sample::select(vec![0_u8, 1, 128]);
+        (any::<bool>(), few.clone(), few.clone(), few).prop_map(|(v4, a, b, c)| {
+            if v4 {
+                IpAddr::from([10, a, b, c])
+            } else {
+                IpAddr::from([0x2001, 0xdb8, a.into(), 0, b.into(), 0, 0, c.into()])
+            }
+        })
+    }
+
+    fn an_entry() -> impl Strategy<Value = Entry> {
+        let net = (an_addr(), any::<prop::sample::Index>()).prop_map(|(addr, length)| {
+            let whole = if addr.is_ipv4() { 32 } else { 128 };
+            IpNet::new(addr, u8::try_from(length.index(whole + 1)).unwrap()).unwrap()
+        });
+        let allow = prop_oneof![
+            Just(None),
+            Just(Some(None)),
+            (0_u64..8).prop_map(|rules| Some(Some([rules, 0, 0, rules]))),
+        ];
+        let until = prop::option::of(0_i64..4);
+        (prop::collection::vec(net, 0..3), allow, until).prop_map(|(clients, allow, until)| Entry {
+            clients,
+            allow,
+            until,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn a_look_up_says_what_a_scan_of_all_entries_says(
+            entries in prop::collection::vec(an_entry(), 0..12),
+            client in an_addr(),
+            seconds in 0_i128..4,
+        ) {
+            let lists = ClientLists::new(entries.clone());
+            let nanos = seconds * 1_000_000_000;
+            prop_assert_eq!(lists.standing(client, nanos), scan(&entries, client, nanos));
+        }
+    }
+}

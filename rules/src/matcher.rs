@@ -269,8 +269,225 @@ fn join_covering(ends: &Ends, method: Option<&Method>, seen: &mut Seen) {
 /// A text's first eight bytes as a number, zeros after its end: almost always enough to tell a
 /// node's literals apart, in one comparison each.
 fn head(text: &str) -> u64 {
-    let mut head = [0; 8];
-    let length = text.len().min(8);
-    head[..length].copy_from_slice(&text.as_bytes()[..length]);
-    u64::from_be_bytes(head)
+    match text.as_bytes().first_chunk() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let octets = text.bytes().fold(0, |head, octet| head << 8 | u64::from(octet));
+            octets << (8 * (8 - text.len())).min(63)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Case {
+        patterns: Option<Vec<Pattern>>,
+        except: Vec<Pattern>,
+    }
+
+    fn patterns(texts: &[&str]) -> Vec<Pattern> {
+        texts.iter().map(|text| Pattern::read(text).unwrap()).collect()
+    }
+
+    fn rule(texts: &[&str], except: &[&str]) -> Case {
+        Case { patterns: Some(patterns(texts)), except: patterns(except) }
+    }
+
+    fn matcher(exempt: &[Pattern], rules: &[Case]) -> Matcher {
+        let rules = rules.iter().map(|rule| (rule.patterns.as_deref(), &*rule.except));
+        Matcher::new(exempt, rules)
+    }
+
+    fn get(matcher: &Matcher, path: &str) -> Vec<usize> {
+        matcher.matching(Some(&Method::GET), &RequestPath::new(path)).rules().collect()
+    }
+
+    #[test]
+    fn all_matching_rules_apply() {
+        let matcher = matcher(
+            &[],
+            &[
+                rule(&["/products/{id}"], &[]),
+                rule(&["/products/new", "/x"], &[]),
+                rule(&["GET /{*rest}"], &[]),
+                rule(&["POST /{*rest}"], &[]),
+                Case { patterns: None, except: vec![] },
+            ],
+        );
+        assert_eq!(get(&matcher, "/products/new"), [0, 1, 2, 4]);
+        assert_eq!(get(&matcher, "/products/7/"), [0, 2, 4]);
+        assert_eq!(get(&matcher, "/"), [2, 4]);
+        assert_eq!(get(&matcher, ""), [4], "no path: only rules without patterns");
+        assert_eq!(get(&matcher, "*"), [4]);
+        let unknown = matcher.matching(None, &RequestPath::new("/x"));
+        assert_eq!(unknown.rules().collect::<Vec<_>>(), [1, 4]);
+    }
+
+    #[test]
+    fn an_empty_matcher_matches_nothing() {
+        assert_eq!(get(&Matcher::default(), "/a"), [0; 0]);
+        assert_eq!(get(&matcher(&[], &[]), "/a"), [0; 0]);
+    }
+
+    #[test]
+    fn the_last_of_256_rules_is_found() {
+        let rules: Vec<Case> = (0..256).map(|index| rule(&[&format!("/r{index}")], &[])).collect();
+        let matcher = matcher(&[], &rules);
+        for index in [0, 63, 64, 127, 128, 255] {
+            assert_eq!(get(&matcher, &format!("/r{index}")), [index]);
+        }
+    }
+
+    // C23
+    #[test]
+    fn exempt_paths_match_no_rule() {
+        let matcher = matcher(&patterns(&["/healthz"]), &[Case { patterns: None, except: vec![] }]);
+        let matched = matcher.matching(Some(&Method::GET), &RequestPath::new("/healthz"));
+        assert!(matched.is_exempt());
+        assert_eq!(matched.rules().count(), 0);
+        assert_eq!(get(&matcher, "/healthy"), [0]);
+    }
+
+    #[test]
+    fn an_exception_holds_only_if_both_forms_of_the_path_are_excepted() {
+        let matcher = matcher(
+            &patterns(&["/public/{*rest}"]),
+            &[
+                rule(&["/api/{*rest}"], &["/static/{*rest}", "/api/open"]),
+                Case { patterns: None, except: patterns(&["/static/{*rest}"]) },
+            ],
+        );
+        assert_eq!(get(&matcher, "/static/x"), [0; 0]);
+        assert_eq!(get(&matcher, "/api/../static/x"), [0, 1], "axum serves it by /api/{{*rest}}");
+        assert_eq!(get(&matcher, "/static/../api/x"), [0, 1], "a file server may resolve it");
+        assert_eq!(get(&matcher, "/api/open"), [1]);
+        assert_eq!(get(&matcher, "/api/%6Fpen"), [0, 1]);
+        let exempt = |path| matcher.matching(None, &RequestPath::new(path)).is_exempt();
+        assert!(exempt("/public/x"));
+        assert!(exempt("/public/./x"), "exempt by either form");
+        assert!(!exempt("/api/../public/x"));
+        assert!(!exempt("/public/../api/x"));
+    }
+
+    /// Every pattern that can be built of a literal and a parameter at each of `depth` segments, and
+    /// one of each with an end that no path has.
+    fn hostile(depth: u32) -> Vec<Pattern> {
+        let text = |choice: u32| {
+            let segment =
+                |at| if choice >> at & 1 == 1 { "/a".into() } else { format!("/{{p{at}}}") };
+            (0..depth).map(segment).collect::<String>()
+        };
+        (0..1 << depth).map(|choice| Pattern::read(&(text(choice) + "/end")).unwrap()).collect()
+    }
+
+    #[test]
+    fn patterns_that_branch_everywhere_cost_at_most_their_nodes() {
+        let matcher = matcher(&[], &[Case { patterns: Some(hostile(12)), except: vec![] }]);
+        let nodes = matcher.nodes.len();
+        assert!(nodes <= 3 << 12, "{nodes} nodes: a node for each way, and its end");
+        let path = "/a".repeat(2_000) + "//%61";
+        let begin = Instant::now();
+        for _ in 0..20 {
+            assert_eq!(get(&matcher, &path), [0; 0]);
+            assert_eq!(get(&matcher, &("/a".repeat(12) + "/end")), [0]);
+        }
+        // Some 0.1 ms each; a walk that tried all ways of a path this long would never end.
+        assert!(begin.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn the_longest_patterns_match_to_their_last_segment() {
+        let long = |segment: &str| Pattern::read(&segment.repeat(64)).unwrap();
+        let mixed: String = (0..64)
+            .map(|at| if at % 2 == 0 { "/a".into() } else { format!("/{{p{at}}}") })
+            .collect();
+        let set = vec![long("/a"), Pattern::read(&mixed).unwrap()];
+        let matcher = matcher(&[], &[Case { patterns: Some(set), except: vec![] }]);
+        assert_eq!(get(&matcher, &"/a".repeat(64)), [0]);
+        assert_eq!(get(&matcher, &"/a".repeat(65)), [0; 0]);
+    }
+
+    fn segment() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(vec![
+            "/a",
+            "/b",
+            "/{x}",
+            "/%61",
+            "/é",
+            "/%C3%A9",
+            "/longer-than-8",
+            "/longer-than-9",
+            "/.x",
+        ])
+    }
+
+    fn a_pattern() -> impl Strategy<Value = Pattern> {
+        let method = prop::sample::select(vec!["", "GET ", "POST ", "HEAD "]);
+        let tail = prop::sample::select(vec!["", "", "/", "/{*rest}"]);
+        let segments = prop::collection::vec(segment(), 0..4);
+        (method, segments, tail).prop_filter_map("a pattern", |(method, segments, tail)| {
+            Pattern::read(&format!("{method}{}{tail}", segments.concat())).ok()
+        })
+    }
+
+    fn a_path() -> impl Strategy<Value = String> {
+        let segment = prop::sample::select(vec![
+            "/a",
+            "/b",
+            "/%61",
+            "/%62",
+            "/é",
+            "/%C3%A9",
+            "/%c3%a9",
+            "/longer-than-8",
+            "/longer-than-9",
+            "/.x",
+            "/",
+            "/.",
+            "/..",
+            "/%2e%2E",
+            "/c",
+        ]);
+        prop::collection::vec(segment, 0..6).prop_map(|segments| segments.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn the_tree_agrees_with_each_pattern_alone(
+            exempt in prop::collection::vec(a_pattern(), 0..2),
+            rules in prop::collection::vec(
+                (prop::option::of(prop::collection::vec(a_pattern(), 1..4)), prop::collection::vec(a_pattern(), 0..3)),
+                0..6,
+            ),
+            path in a_path(),
+            method in prop::sample::select(vec![None, Some(Method::GET), Some(Method::HEAD), Some(Method::POST)]),
+        ) {
+            let path = RequestPath::new(&path);
+            let method = method.as_ref();
+            let covers = |pattern: &Pattern, form: &str| {
+                pattern.covers(form) && pattern.method.as_ref().is_none_or(|own| covers_method(own, method))
+            };
+            let both = |set: &[Pattern]| {
+                [path.raw(), path.normal()].iter().all(|form| set.iter().any(|pattern| covers(pattern, form)))
+            };
+            let is_exempt = both(&exempt);
+            let expected: Vec<usize> = (0..rules.len())
+                .filter(|_| !is_exempt)
+                .filter(|&index| rules[index].0.as_ref().is_none_or(|set| set.iter().any(|pattern| pattern.matches(method, &path))))
+                .filter(|&index| !both(&rules[index].1))
+                .collect();
+            let matcher = Matcher::new(&exempt, rules.iter().map(|(set, except)| (set.as_deref(), &**except)));
+            let found = matcher.matching(method, &path);
+            prop_assert_eq!(found.is_exempt(), is_exempt);
+            prop_assert_eq!(found.rules().collect::<Vec<_>>(), expected);
+        }
+    }
 }

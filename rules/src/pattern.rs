@@ -136,12 +136,12 @@ impl<'a> Iterator for Segments<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         let rest = self.0?;
-        let (segment, rest) = match rest.split_once('/') {
-            Some((segment, rest)) => (segment, Some(rest)),
-            None => (rest, None),
+        // By octets: paths are short, and so is this, against a search set up for long texts.
+        let Some(slash) = rest.bytes().position(|octet| octet == b'/') else {
+            return self.0.take();
         };
-        self.0 = rest;
-        Some(segment)
+        self.0 = Some(&rest[slash + 1..]);
+        Some(&rest[..slash])
     }
 }
 
@@ -291,4 +291,178 @@ fn partial(text: &str) -> String {
 fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        Pattern::read(text).unwrap()
+    }
+
+    #[track_caller]
+    fn check(text: &str, path: &str, expected: bool) {
+        let found = pattern(text).matches(Some(&Method::GET), &RequestPath::new(path));
+        assert_eq!(found, expected, "{text} and {path}");
+    }
+
+    #[track_caller]
+    fn check_error(text: &str, expected: &str) {
+        let error = Pattern::read(text).expect_err(text);
+        assert!(error.starts_with("expected "), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error:?} says nothing of {expected:?}");
+    }
+
+    #[test]
+    fn segments_match_whole() {
+        check("/", "/", true);
+        check("/", "/a", false);
+        check("/login", "/login", true);
+        check("/login", "/loginx", false);
+        check("/login", "/Login", false); // C17
+        check("/login", "/login/x", false);
+        check("/products/{id}", "/products/7", true);
+        check("/products/{id}", "/products", false);
+        check("/products/{id}", "/products/", false);
+        check("/products/{id}", "/products/7/x", false);
+        check("/a/{x}/b/{y}", "/a/1/b/2", true);
+        check("/a/{x}/b/{y}", "/a/1/c/2", false);
+        check("/auth.Auth/Login", "/auth.Auth/Login", true);
+    }
+
+    #[test]
+    fn a_catch_all_covers_its_bare_prefix_too() {
+        for path in ["/static", "/static/", "/static/a", "/static/a/b/", "/static//a"] {
+            check("/static/{*rest}", path, true);
+        }
+        check("/static/{*rest}", "/statics", false);
+        check("/{*rest}", "/", true);
+        check("/{*rest}", "/a/b", true);
+    }
+
+    // C16
+    #[test]
+    fn one_trailing_slash_means_nothing_on_either_side() {
+        for text in ["/api/register", "/api/register/"] {
+            check(text, "/api/register", true);
+            check(text, "/api/register/", true);
+        }
+    }
+
+    // C18
+    #[test]
+    fn the_normalised_path_matches_as_well() {
+        check("/api/login", "/%61pi/login", true);
+        check("/api/login", "/api/%2e%2e/api/login", true);
+        check("/api/login", "//api///login", true);
+        check("/api/login", "/api/%2Flogin", false);
+        check("/api/{x}", "/api/%2Flogin", true);
+        check("/api/..%2Flogin", "/api/..%2flogin", true);
+        check("/login", "/a/../login", true);
+        check("/a/{x}/login", "/a/../login", true);
+    }
+
+    #[test]
+    fn a_literal_matches_as_written_and_as_it_normalises() {
+        for text in ["/café", "/caf%C3%A9", "/caf%c3%a9", "/c%61fé"] {
+            check(text, "/caf%C3%A9", true);
+            check(text, "/caf%c3%a9", true);
+            check(text, "/café", true);
+        }
+        check("/%61", "/a", true);
+        check("/%61", "/%61", true);
+        check("/a", "/%61", true);
+        check("/{{x}}", "/{x}", true);
+        check("/{{x}}", "/%7Bx%7D", true);
+        check("/{{x}}", "/7", false);
+        check("/{{}}a", "/{}a", true);
+    }
+
+    #[test]
+    fn what_is_no_path_matches_no_pattern() {
+        for path in ["", "*", "example.com:443"] {
+            check("/", path, false);
+            check("/{*rest}", path, false);
+            check("/{x}", path, false);
+        }
+    }
+
+    #[test]
+    fn get_covers_head_and_nothing_else_covers_another() {
+        let path = RequestPath::new("/x");
+        let matches = |text, method: Option<&Method>| pattern(text).matches(method, &path);
+        assert!(matches("GET /x", Some(&Method::GET)));
+        assert!(matches("GET /x", Some(&Method::HEAD)));
+        assert!(!matches("HEAD /x", Some(&Method::GET)));
+        assert!(!matches("POST /x", Some(&Method::GET)));
+        assert!(matches("PURGE /x", Some(&Method::from_bytes(b"PURGE").unwrap())));
+        assert!(matches("/x", None));
+        assert!(!matches("GET /x", None), "a method that is not known is covered by none");
+    }
+
+    #[test]
+    fn a_parameter_is_taken_as_it_came() {
+        let param = |text: &str, name: &str, path: &str| {
+            pattern(text).param(name, &RequestPath::new(path)).map(str::to_owned)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(param("/p/{id}", "id", "/p/7"), some("7"));
+        assert_eq!(param("/p/{id}", "id", "/p/%61%2f/"), some("%61%2f"));
+        assert_eq!(param("/p/{id}", "id", "/x/../p/%61"), some("a"), "of the normalised path");
+        assert_eq!(param("/p/{id}", "id", "/p/.."), some(".."), "the raw path goes first");
+        assert_eq!(param("/p/{id}", "other", "/p/7"), None);
+        assert_eq!(param("/p/{id}", "id", "/q/7"), None);
+        assert_eq!(param("/a/{x}/b/{y}", "y", "/a/1/b/2"), some("2"));
+        assert_eq!(param("/a/{x}/b/{y}", "x", "/a//b/2"), some(""), "as a router takes it");
+        assert_eq!(param("/s/{*rest}", "rest", "/s/a/b/"), some("a/b/"));
+        assert_eq!(param("/s/{*rest}", "rest", "/s//a"), some("/a"));
+        assert_eq!(param("/s/{*rest}", "rest", "/s"), some(""));
+        assert_eq!(param("/s/{*rest}", "rest", "/s/"), some(""));
+        assert_eq!(param("/{*rest}", "rest", "/a/b"), some("a/b"));
+        assert!(pattern("/a/{x}/{*y}").has_param("x") && pattern("/a/{x}/{*y}").has_param("y"));
+        assert!(!pattern("/x").has_param("x"));
+    }
+
+    #[test]
+    fn errors_propose_what_was_meant() {
+        check_error("", "\"/login\"");
+        check_error("login", "\"/login\"");
+        check_error("*", "\"/{*rest}\"");
+        check_error("POST login", "begins with a slash");
+        check_error("post /x", "\"POST /x\"");
+        check_error("Post /x", "\"POST /x\"");
+        check_error("PO(ST /x", "a method");
+        check_error("POST  /x", "one space");
+        check_error(" /x", "a method");
+        check_error("/x y", "%20");
+        check_error("/x\ty", "without spaces");
+        check_error("GET /x ", "without spaces");
+        check_error("/x?a=b", "without query");
+        check_error("/x#a", "fragment");
+        check_error("/static/*", "{*rest}");
+        check_error("/static/*path", "{*path}");
+        check_error("/*/x", "{name}");
+        check_error("/users/:id", "{id}");
+        check_error("/static/{rest*}", "{*rest}");
+        check_error("/{*rest}/x", "last");
+        check_error("/a/{x}.png", "whole segment");
+        check_error("/a/x{y}", "whole segment");
+        check_error("/a/{x", "whole segment");
+        check_error("/a/x}", "whole segment");
+        check_error("/a/{x}}", "whole segment");
+        check_error("/a/{x}{y}", "whole segment");
+        check_error("/a/{}", "a name");
+        check_error("/a/{*}", "{*rest}");
+        check_error("/a/{x,y}", "letters");
+        check_error("/{x}/{x}", "once");
+        check_error("/{x}/{*x}", "once");
+        check_error("//a", "\"/a\"");
+        check_error("/a//{b}/", "\"/a/{b}\"");
+        check_error("/a/./{b}", "\"/a/{b}\"");
+        check_error("/a/../{b}", "\"/{b}\"");
+        check_error("/a/%2e%2E/b", "\"/b\"");
+        check_error("//", "\"/\"");
+        check_error(&"/a".repeat(65), "at most 64 segments");
+    }
 }

@@ -2,7 +2,10 @@
 
 use std::{path::Path, str::FromStr};
 
-use crate::{ClientConfig, ClientLists, Facts, Matched, Memory, Mode, Problem, Problems, Rule, matcher::Matcher, parse};
+use crate::{
+    ClientConfig, ClientLists, Facts, Matched, Memory, Mode, Problem, Problems, Rule,
+    matcher::Matcher, parse,
+};
 
 /// A validated rule file.
 #[derive(Clone, Debug)]

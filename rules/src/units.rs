@@ -5,7 +5,8 @@ use std::{fmt, num::NonZeroU32, ops::RangeInclusive, str::FromStr, time::Duratio
 use crate::{Rate, problem::Quoted};
 
 /// The units of a duration, largest first, in milliseconds.
-const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const UNITS: [(&str, u64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
 /// The longest duration, in milliseconds: ten years, far beyond any use and far from any overflow.
 const DURATION_MILLIS_MAX: u64 = 3_650 * 86_400_000;
@@ -50,8 +51,12 @@ impl FromStr for Spoken {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let millis = match millis(text) {
             Ok(millis) if millis <= DURATION_MILLIS_MAX => millis,
-            Ok(_) | Err(Unread::OutOfRange) => return Err(UnitError::new("a duration from 1ms to 3650d", text)),
-            Err(Unread::Unclear(likely)) => return Err(UnitError::new("a duration such as \"15m\"", text).hint(likely)),
+            Ok(_) | Err(Unread::OutOfRange) => {
+                return Err(UnitError::new("a duration from 1ms to 3650d", text));
+            }
+            Err(Unread::Unclear(likely)) => {
+                return Err(UnitError::new("a duration such as \"15m\"", text).hint(likely));
+            }
         };
         Ok(Spoken(Duration::from_millis(millis)))
     }
@@ -71,13 +76,22 @@ impl FromStr for Rate {
             let readable = squeezed != text && squeezed.parse::<Rate>().is_ok();
             return Err(unclear(readable.then_some(squeezed)));
         }
-        let whole = if window.starts_with(|char: char| char.is_ascii_digit()) { window } else { &format!("1{window}") };
+        let whole = if window.starts_with(|char: char| char.is_ascii_digit()) {
+            window
+        } else {
+            &format!("1{window}")
+        };
         let millis = match millis(whole) {
             Ok(millis) if millis <= WINDOW_MILLIS_MAX => millis,
-            Ok(_) | Err(Unread::OutOfRange) => return Err(UnitError::new("a window from 1ms to 7d", text)),
-            Err(Unread::Unclear(likely)) => return Err(unclear(likely.map(|window| format!("{limit}/{window}")))),
+            Ok(_) | Err(Unread::OutOfRange) => {
+                return Err(UnitError::new("a window from 1ms to 7d", text));
+            }
+            Err(Unread::Unclear(likely)) => {
+                return Err(unclear(likely.map(|window| format!("{limit}/{window}"))));
+            }
         };
-        let limit: Option<NonZeroU32> = limit.parse().ok().filter(|limit: &NonZeroU32| LIMITS.contains(&limit.get()));
+        let limit: Option<NonZeroU32> =
+            limit.parse().ok().filter(|limit: &NonZeroU32| LIMITS.contains(&limit.get()));
         let limit = limit.ok_or_else(|| UnitError::limit(text))?;
         Ok(Rate { limit, window: Duration::from_millis(millis) })
     }
@@ -101,17 +115,23 @@ pub struct UnitError {
 
 impl UnitError {
     fn new(expected: impl Into<String>, found: &str) -> Self {
-        UnitError { expected: expected.into(), found: Quoted(found).to_string(), hint: String::new() }
+        UnitError {
+            expected: expected.into(),
+            found: Quoted(found).to_string(),
+            hint: String::new(),
+        }
     }
 
     fn hint(mut self, likely: Option<String>) -> Self {
-        self.hint = likely.map(|likely| format!(", did you mean {}?", Quoted(&likely))).unwrap_or_default();
+        self.hint =
+            likely.map(|likely| format!(", did you mean {}?", Quoted(&likely))).unwrap_or_default();
         self
     }
 
     /// A limit of zero is said apart: some read it as "no limit", some as "nothing passes" (C28).
     fn limit(text: &str) -> Self {
-        let mut error = UnitError::new(format!("a limit from {} to {}", LIMITS.start(), LIMITS.end()), text);
+        let mut error =
+            UnitError::new(format!("a limit from {} to {}", LIMITS.start(), LIMITS.end()), text);
         if text.split('/').next().is_some_and(|limit| limit.bytes().all(|digit| digit == b'0')) {
             error.hint = "; to refuse every request write always = true and block = {}".to_owned();
         }
@@ -184,7 +204,11 @@ mod tests {
         ] {
             assert_eq!(Spoken(Duration::from_millis(millis)).to_string(), expected);
         }
-        assert_eq!(Spoken(Duration::from_nanos(1)).to_string(), "1ms", "a wait never reads as none");
+        assert_eq!(
+            Spoken(Duration::from_nanos(1)).to_string(),
+            "1ms",
+            "a wait never reads as none"
+        );
         assert_eq!(Spoken(Duration::MAX).to_string(), "18446744073709551616s", "rounded up");
     }
 
@@ -208,14 +232,20 @@ mod tests {
         for (text, expected) in [
             ("15", r#"expected a duration such as "15m", found "15", did you mean "15s"?"#),
             ("15min", r#"expected a duration such as "15m", found "15min", did you mean "15m"?"#),
-            ("2 Hours", r#"expected a duration such as "15m", found "2 Hours", did you mean "2h"?"#),
+            (
+                "2 Hours",
+                r#"expected a duration such as "15m", found "2 Hours", did you mean "2h"?"#,
+            ),
             ("1h30m", r#"expected a duration such as "15m", found "1h30m""#),
             ("1.5h", r#"expected a duration such as "15m", found "1.5h""#),
             ("-5m", r#"expected a duration such as "15m", found "-5m""#),
             ("", r#"expected a duration such as "15m", found """#),
             ("0s", r#"expected a duration from 1ms to 3650d, found "0s""#),
             ("3651d", r#"expected a duration from 1ms to 3650d, found "3651d""#),
-            ("99999999999999999999d", r#"expected a duration from 1ms to 3650d, found "99999999999999999999d""#),
+            (
+                "99999999999999999999d",
+                r#"expected a duration from 1ms to 3650d, found "99999999999999999999d""#,
+            ),
         ] {
             assert_eq!(text.parse::<Spoken>().unwrap_err().to_string(), expected);
         }
@@ -227,7 +257,10 @@ mod tests {
             ("10", r#"expected a rate such as "10/1m", found "10", did you mean "10/1m"?"#),
             ("10/60", r#"expected a rate such as "10/1m", found "10/60", did you mean "10/60s"?"#),
             ("10/min", r#"expected a rate such as "10/1m", found "10/min", did you mean "10/1m"?"#),
-            ("10 / 1m", r#"expected a rate such as "10/1m", found "10 / 1m", did you mean "10/1m"?"#),
+            (
+                "10 / 1m",
+                r#"expected a rate such as "10/1m", found "10 / 1m", did you mean "10/1m"?"#,
+            ),
             ("+10/1m", r#"expected a rate such as "10/1m", found "+10/1m""#),
             ("10/week", r#"expected a rate such as "10/1m", found "10/week""#),
             ("/1m", r#"expected a rate such as "10/1m", found "/1m""#),

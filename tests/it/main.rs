@@ -1,1 +1,3 @@
-//! Hotgate against real routers.
+//! Hotgate against real routers, servers and data: one binary.
+
+mod routes;

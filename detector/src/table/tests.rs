@@ -90,7 +90,7 @@ fn case() -> impl Strategy<Value = (u32, Duration, u64, Vec<u64>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
 
     #[test]
     fn admitted_events_never_pass_the_bound_and_nobody_is_refused_early((n, window, start, gaps) in case()) {

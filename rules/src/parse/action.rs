@@ -15,8 +15,11 @@ const ACTIONS: &[&str] = &["block", "throttle", "cache", "tag", "handler"];
 
 const THROTTLE: Names = Names { table: "throttle", known: &[], later: &["pace", "burst"] };
 
-const BLOCK: Names =
-    Names { table: "block", known: &["for", "status", "extend", "grow", "max", "forget"], later: &[] };
+const BLOCK: Names = Names {
+    table: "block",
+    known: &["for", "status", "extend", "grow", "max", "forget"],
+    later: &[],
+};
 
 /// Fields that say how long a block lasts.
 const LASTING: &[&str] = &["for", "extend", "grow", "max", "forget"];
@@ -31,7 +34,10 @@ const BLOCK_SENSIBLE_MAX: Duration = Duration::from_secs(30 * 86_400);
 pub(super) fn read(rule: &Fields<'_>, always: bool, report: &mut Report<'_>) -> Read<Action> {
     let places = rule.places(ACTIONS);
     if let Some((second, at)) = places.get(1) {
-        report.error(*at, format_args!("{second} stands beside {}, expected one action in a rule", places[0].0));
+        report.error(
+            *at,
+            format_args!("{second} stands beside {}, expected one action in a rule", places[0].0),
+        );
     }
     let throttle = rule.read("throttle", report, |item, report| item.table(&THROTTLE, report));
     let block = rule.read("block", report, |item, report| block(item, always, report));
@@ -86,7 +92,8 @@ fn lasts(fields: &Fields<'_>, report: &mut Report<'_>) -> Read<Duration> {
     let item = fields.require("for", "\"15m\"", report)?;
     let Spoken(lasts) = item.unit(report)?;
     if lasts > BLOCK_SENSIBLE_MAX {
-        report.warn(item.at, format_args!("for: a block of {item} is long, did you mean [[deny]]?"));
+        report
+            .warn(item.at, format_args!("for: a block of {item} is long, did you mean [[deny]]?"));
     }
     Ok(lasts)
 }
@@ -101,6 +108,12 @@ fn warn_without_growth(fields: &Fields<'_>, report: &mut Report<'_>) {
     let places = fields.places(&["max", "forget"]);
     let names: Vec<&str> = places.iter().map(|(name, _)| *name).collect();
     if let Some((_, at)) = places.first() {
-        report.warn(*at, format_args!("{} in block does nothing without grow, expected grow of 2 or more", alternatives(&names)));
+        report.warn(
+            *at,
+            format_args!(
+                "{} in block does nothing without grow, expected grow of 2 or more",
+                alternatives(&names)
+            ),
+        );
     }
 }

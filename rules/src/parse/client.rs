@@ -22,9 +22,17 @@ const SOURCES: [&str; 3] = ["peer", "x-forwarded-for", "forwarded"];
 /// The prefix IPv6 clients are counted by: what one customer is usually given at least (C10).
 const IPV6_PREFIX: u8 = 64;
 
+/// Proxies a file can trust: each request of theirs is looked up among them.
+const TRUSTED_MAX: usize = 1024;
+
 /// The configuration without `[client]`: the peer.
 pub(super) fn default() -> ClientConfig {
-    ClientConfig { source: ClientSource::Peer, trusted: Vec::new(), trust_unix: false, ipv6_prefix: IPV6_PREFIX }
+    ClientConfig {
+        source: ClientSource::Peer,
+        trusted: Vec::new(),
+        trust_unix: false,
+        ipv6_prefix: IPV6_PREFIX,
+    }
 }
 
 pub(super) fn read(item: Item<'_>, report: &mut Report<'_>) -> Read<ClientConfig> {
@@ -37,7 +45,12 @@ pub(super) fn read(item: Item<'_>, report: &mut Report<'_>) -> Read<ClientConfig
     let proxies = proxies?;
     check_trust(&fields, &source, proxies.as_ref(), report)?;
     let (trusted, trust_unix) = proxies.unwrap_or_default();
-    Ok(ClientConfig { source, trusted, trust_unix, ipv6_prefix: ipv6_prefix?.unwrap_or(IPV6_PREFIX) })
+    Ok(ClientConfig {
+        source,
+        trusted,
+        trust_unix,
+        ipv6_prefix: ipv6_prefix?.unwrap_or(IPV6_PREFIX),
+    })
 }
 
 fn source(item: Item<'_>, report: &mut Report<'_>) -> Read<ClientSource> {
@@ -51,7 +64,10 @@ fn source(item: Item<'_>, report: &mut Report<'_>) -> Read<ClientSource> {
     }
     let name = HeaderName::try_from(&text).map_err(|_| item.expected(report, EXPECTED))?;
     if let Some(near) = nearest(&text, SOURCES) {
-        let message = format_args!("source: {item} is read as a field that holds one address, did you mean {}?", Quoted(near));
+        let message = format_args!(
+            "source: {item} is read as a field that holds one address, did you mean {}?",
+            Quoted(near)
+        );
         report.warn(item.at, message);
     }
     Ok(ClientSource::Header(name))
@@ -60,6 +76,11 @@ fn source(item: Item<'_>, report: &mut Report<'_>) -> Read<ClientSource> {
 /// The networks, and whether a unix socket is trusted.
 fn proxies(item: Item<'_>, report: &mut Report<'_>) -> Read<(Vec<IpNet>, bool)> {
     let items = item.list("[\"10.0.0.0/8\"]", report)?;
+    if items.len() > TRUSTED_MAX {
+        let message =
+            format_args!("expected at most {TRUSTED_MAX} networks, found {}", items.len());
+        return Err(item.error(report, message));
+    }
     let (unix, networks): (Vec<_>, Vec<_>) =
         items.into_iter().partition(|item| item.value().as_str() == Some("unix"));
     let read: Vec<Read<IpNet>> = networks.into_iter().map(|item| proxy(item, report)).collect();
@@ -69,7 +90,12 @@ fn proxies(item: Item<'_>, report: &mut Report<'_>) -> Read<(Vec<IpNet>, bool)> 
 fn proxy(item: Item<'_>, report: &mut Report<'_>) -> Read<IpNet> {
     let net = net::network(item, report)?;
     if net.prefix_len() == 0 {
-        report.warn(item.at, format_args!("trusted_proxies: {item} lets everybody choose the address they are counted by"));
+        report.warn(
+            item.at,
+            format_args!(
+                "trusted_proxies: {item} lets everybody choose the address they are counted by"
+            ),
+        );
     }
     Ok(net)
 }
@@ -94,7 +120,9 @@ fn check_trust(
         }
         (ClientSource::Peer, _) => Ok(()),
         (_, None) => fields.require("trusted_proxies", "[\"10.0.0.0/8\"]", report).map(|_| ()),
-        (_, Some(item)) if !trusts => Err(item.expected(report, "at least one proxy that sets the source")),
+        (_, Some(item)) if !trusts => {
+            Err(item.expected(report, "at least one proxy that sets the source"))
+        }
         _ => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::{
     reader::{Item, Names},
-    report::{Read, Report},
+    report::{Read, Report, Reported},
 };
 use crate::{
     Count, StatusClass,
@@ -15,11 +15,8 @@ use crate::{
     units::LIMITS,
 };
 
-const NAMES: Names = Names {
-    table: "count",
-    known: &["status", "pending"],
-    later: &["distinct", "grpc_status"],
-};
+const NAMES: Names =
+    Names { table: "count", known: &["status", "pending"], later: &["distinct", "grpc_status"] };
 
 /// The classes that are words.
 const CLASSES: [(&str, StatusClass); 7] = [
@@ -37,28 +34,32 @@ pub(super) fn read(item: Item<'_>, report: &mut Report<'_>) -> Read<Count> {
     let fields = item.table(&NAMES, report)?;
     let pending = fields.read("pending", report, |item, report| item.integer(LIMITS, report));
     let Some(item) = fields.get("status") else {
-        let later = fields.places(NAMES.later);
-        return Err(match (fields.get("pending"), later.is_empty()) {
-            (_, false) => super::report::Reported,
-            (Some(pending), true) => pending.error(report, format_args!("needs status beside it, such as status = {EXAMPLE}")),
-            (None, true) => fields.require("status", EXAMPLE, report).map_or_else(|reported| reported, |_| super::report::Reported),
+        return Err(match fields.get("pending") {
+            _ if !fields.places(NAMES.later).is_empty() => Reported,
+            Some(pending) => pending
+                .error(report, format_args!("needs status beside it, such as status = {EXAMPLE}")),
+            None => fields.missing("status", EXAMPLE, report),
         });
     };
     let items = item.list(EXAMPLE, report)?;
     if items.is_empty() {
         return Err(item.expected(report, format_args!("at least one status, such as {EXAMPLE}")));
     }
-    let statuses: Vec<Read<StatusClass>> = items.into_iter().map(|item| status(item, report)).collect();
+    let statuses: Vec<Read<StatusClass>> =
+        items.into_iter().map(|item| status(item, report)).collect();
     let statuses = statuses.into_iter().collect::<Read<_>>()?;
     Ok(Count::Responses { statuses, pending: pending?.and_then(NonZeroU32::new) })
 }
 
 fn status(item: Item<'_>, report: &mut Report<'_>) -> Read<StatusClass> {
-    const EXPECTED: &str = "a status from 100 to 599, \"1xx\" to \"5xx\", \"cancelled\" or \"error\"";
+    const EXPECTED: &str =
+        "a status from 100 to 599, \"1xx\" to \"5xx\", \"cancelled\" or \"error\"";
     match item.value() {
         DeValue::Integer(digits) => {
             let code = u16::from_str_radix(digits.as_str(), digits.radix()).ok();
-            let code = code.filter(|code| (100..=599).contains(code)).and_then(|code| StatusCode::from_u16(code).ok());
+            let code = code
+                .filter(|code| (100..=599).contains(code))
+                .and_then(|code| StatusCode::from_u16(code).ok());
             code.map(StatusClass::Code).ok_or_else(|| item.expected(report, EXPECTED))
         }
         DeValue::String(text) => {

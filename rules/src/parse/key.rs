@@ -17,7 +17,16 @@ const PARTS_MAX: usize = 8;
 
 /// The parts, as a file writes them.
 const PARTS: [&str; 11] = [
-    "client", "bearer", "header:NAME", "cookie:NAME", "query:NAME", "param:NAME", "path", "route", "method", "host",
+    "client",
+    "bearer",
+    "header:NAME",
+    "cookie:NAME",
+    "query:NAME",
+    "param:NAME",
+    "path",
+    "route",
+    "method",
+    "host",
     "agent",
 ];
 
@@ -60,10 +69,17 @@ pub(super) struct Context<'a> {
     pub(super) says_missing_key: bool,
 }
 
-pub(super) fn read(item: Item<'_>, context: &Context<'_>, report: &mut Report<'_>) -> Read<KeySpec> {
+pub(super) fn read(
+    item: Item<'_>,
+    context: &Context<'_>,
+    report: &mut Report<'_>,
+) -> Read<KeySpec> {
     let items = item.list("[\"client\"]", report)?;
     if items.len() > PARTS_MAX {
-        return Err(item.error(report, format_args!("expected at most {PARTS_MAX} parts, found {}", items.len())));
+        return Err(item.error(
+            report,
+            format_args!("expected at most {PARTS_MAX} parts, found {}", items.len()),
+        ));
     }
     let read: Vec<_> = items.iter().map(|item| part(*item, context, report)).collect();
     let mut parts: Vec<Box<[PartKind]>> = Vec::with_capacity(read.len());
@@ -80,14 +96,17 @@ fn part(item: Item<'_>, context: &Context<'_>, report: &mut Report<'_>) -> Read<
     let text = item.text("a part of the key such as \"client\"", report)?;
     let written: Vec<&str> = text.split('|').collect();
     if written.len() > PARTS_MAX {
-        let message = format_args!("expected at most {PARTS_MAX} kinds in a part, found {}", written.len());
+        let message =
+            format_args!("expected at most {PARTS_MAX} kinds in a part, found {}", written.len());
         return Err(item.error(report, message));
     }
     let mut kinds: Vec<PartKind> = Vec::with_capacity(written.len());
     for text in written {
         let kind = kind(text, context).map_err(|message| item.error(report, message))?;
         if kinds.iter().any(|other| stands_for(other, &kind)) {
-            return Err(item.error(report, format_args!("{} can never be reached in {item}", Quoted(text))));
+            return Err(
+                item.error(report, format_args!("{} can never be reached in {item}", Quoted(text)))
+            );
         }
         kinds.push(kind);
     }
@@ -109,7 +128,10 @@ fn stands_for(first: &PartKind, second: &PartKind) -> bool {
 }
 
 fn may_be_left_out(kind: &PartKind) -> bool {
-    matches!(kind, PartKind::Bearer | PartKind::Header(_) | PartKind::Cookie(_) | PartKind::Query(_))
+    matches!(
+        kind,
+        PartKind::Bearer | PartKind::Header(_) | PartKind::Cookie(_) | PartKind::Query(_)
+    )
 }
 
 fn kind(text: &str, context: &Context<'_>) -> Result<PartKind, String> {
@@ -128,8 +150,10 @@ fn kind(text: &str, context: &Context<'_>) -> Result<PartKind, String> {
         _ => match text.split_once('/') {
             Some(("client", prefix)) => {
                 let digits = prefix.bytes().all(|byte| byte.is_ascii_digit());
-                let prefix = prefix.parse().ok().filter(|prefix| digits && (8..=128).contains(prefix));
-                let expected = || format!("expected client/N with N from 8 to 128, found {}", Quoted(text));
+                let prefix =
+                    prefix.parse().ok().filter(|prefix| digits && (8..=128).contains(prefix));
+                let expected =
+                    || format!("expected client/N with N from 8 to 128, found {}", Quoted(text));
                 client(Some(prefix.ok_or_else(expected)?), context.ipv6_prefix)
             }
             _ => return Err(unknown(text)),
@@ -148,11 +172,15 @@ fn client(written: Option<u8>, ipv6_prefix: u8) -> PartKind {
 
 fn named(kind: &str, name: &str, text: &str, context: &Context<'_>) -> Result<PartKind, String> {
     // A printed key is KIND:NAME=VALUE, parted by commas; a name must not look like the rest of it.
-    let plain = !name.is_empty() && !name.contains(|char: char| char.is_whitespace() || char.is_control() || ",=%&#<;\"".contains(char));
+    let plain = !name.is_empty()
+        && !name.contains(|char: char| {
+            char.is_whitespace() || char.is_control() || ",=%&#<;\"".contains(char)
+        });
     let expected = |what: &str| format!("expected {kind}:NAME with {what}, found {}", Quoted(text));
     match kind {
         "header" => {
-            let name = HeaderName::try_from(name).map_err(|_| expected("the name of a header field"))?;
+            let name =
+                HeaderName::try_from(name).map_err(|_| expected("the name of a header field"))?;
             Ok(PartKind::Header(name))
         }
         "cookie" if plain => Ok(PartKind::Cookie(name.into())),
@@ -169,23 +197,36 @@ fn param(name: &str, context: &Context<'_>) -> Result<PartKind, String> {
     let captured = || Quoted(&format!("{{{name}}}")).to_string();
     match context.patterns {
         Err(Reported) => Ok(PartKind::Param(name.into())),
-        Ok(None) => Err(format!("param:{name} needs a match whose patterns capture {}", captured())),
+        Ok(None) => {
+            Err(format!("param:{name} needs a match whose patterns capture {}", captured()))
+        }
         Ok(Some(patterns)) => {
             let lacking = patterns.iter().filter(|pattern| !pattern.has_param(name));
-            let lacking: Vec<String> = lacking.map(|pattern| Quoted(pattern.path()).to_string()).collect();
+            let lacking: Vec<String> =
+                lacking.map(|pattern| Quoted(pattern.path()).to_string()).collect();
             if lacking.is_empty() {
                 return Ok(PartKind::Param(name.into()));
             }
-            Err(format!("param:{name} needs {} in every pattern of match, not found in {}", captured(), lacking.join(", ")))
+            Err(format!(
+                "param:{name} needs {} in every pattern of match, not found in {}",
+                captured(),
+                lacking.join(", ")
+            ))
         }
     }
 }
 
 fn unknown(text: &str) -> String {
-    let word = text.split_once([':', '/']).map_or(text, |(word, _)| word).trim().to_ascii_lowercase().replace('-', "_");
+    let word = text
+        .split_once([':', '/'])
+        .map_or(text, |(word, _)| word)
+        .trim()
+        .to_ascii_lowercase()
+        .replace('-', "_");
     let alias = ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, part)| *part);
     let known = || PARTS.into_iter().find(|part| part.split(':').next() == Some(&word));
-    let near = || nearest(&word, PARTS.into_iter().map(|part| part.split(':').next().unwrap_or(part)));
+    let near =
+        || nearest(&word, PARTS.into_iter().map(|part| part.split(':').next().unwrap_or(part)));
     let full = |word: &str| PARTS.into_iter().find(|part| part.split(':').next() == Some(word));
     match alias.or_else(known).or_else(|| near().and_then(full)) {
         Some(part) => format!("unknown part {}, did you mean {}?", Quoted(text), Quoted(part)),

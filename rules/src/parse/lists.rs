@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::{
     net,
     reader::{Fields, Item, Names},
-    report::{Read, Report},
+    report::{Read, Report, Reported},
 };
 use crate::{
     ClientConfig,
@@ -18,7 +18,8 @@ use crate::{
 
 pub(super) const ALLOW: Names =
     Names { table: "[[allow]]", known: &["clients", "rules", "until", "note"], later: &[] };
-pub(super) const DENY: Names = Names { table: "[[deny]]", known: &["clients", "until", "note"], later: &[] };
+pub(super) const DENY: Names =
+    Names { table: "[[deny]]", known: &["clients", "until", "note"], later: &[] };
 
 /// `rules` are the names of all rules, in order.
 pub(super) fn allow(
@@ -70,16 +71,25 @@ fn entry(
 }
 
 /// The positions of the named rules, as bits.
-fn positions(item: Item<'_>, rules: &[&str], report: &mut Report<'_>) -> Read<[u64; RULES_MAX / 64]> {
+fn positions(
+    item: Item<'_>,
+    rules: &[&str],
+    report: &mut Report<'_>,
+) -> Read<[u64; RULES_MAX / 64]> {
     let items = item.list("[\"login\"]", report)?;
     if items.is_empty() {
         return Err(item.expected(report, "at least one rule, or the field left out for all rules"));
+    }
+    if items.len() > RULES_MAX {
+        return Err(
+            item.error(report, format_args!("expected at most {RULES_MAX}, found {}", items.len()))
+        );
     }
     let mut bits = [0; RULES_MAX / 64];
     let mut read = Ok(());
     for item in items {
         let Ok(name) = item.text("the name of a rule", report) else {
-            read = Err(super::report::Reported);
+            read = Err(Reported);
             continue;
         };
         match rules.iter().position(|rule| *rule == name) {

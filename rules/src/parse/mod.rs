@@ -56,7 +56,10 @@ pub(crate) fn rule_set(text: &str) -> Result<RuleSet, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut report = Report::new(text);
     let set = if text.len() > FILE_BYTES_MAX {
-        let message = format_args!("expected a rule file of at most {FILE_BYTES_MAX} bytes, found {}", text.len());
+        let message = format_args!(
+            "expected a rule file of at most {FILE_BYTES_MAX} bytes, found {}",
+            text.len()
+        );
         Err(report.error(0, message))
     } else {
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -91,7 +94,10 @@ fn file(table: &DeTable<'_>, report: &mut Report<'_>) -> Read<RuleSet> {
     let lists = entries(&fields, &names, &around, report);
 
     let (rules, exempt) = (rules?, exempt?);
-    let matcher = Matcher::new(&exempt, rules.iter().map(|rule| (rule.patterns.as_deref(), &rule.except[..])));
+    let matcher = Matcher::new(
+        &exempt,
+        rules.iter().map(|rule| (rule.patterns.as_deref(), &rule.except[..])),
+    );
     Ok(RuleSet {
         app: app?,
         mode: mode?.unwrap_or_default(),
@@ -115,7 +121,12 @@ struct Around<'a> {
 }
 
 /// The tables of a list; none where it is something else, which is reported.
-fn tables<'t>(fields: &Fields<'t>, name: &'static str, names: &'static Names, report: &mut Report<'_>) -> Vec<Fields<'t>> {
+fn tables<'t>(
+    fields: &Fields<'t>,
+    name: &'static str,
+    names: &'static Names,
+    report: &mut Report<'_>,
+) -> Vec<Fields<'t>> {
     let tables = fields.read(name, report, |item, report| item.tables(names, report));
     tables.ok().flatten().unwrap_or_default()
 }
@@ -130,7 +141,10 @@ fn names<'t>(rules: &[Fields<'t>], report: &mut Report<'_>) -> Vec<&'t str> {
         names.push(name.unwrap_or_default());
         let (Some(item), Some(name)) = (item, name) else { continue };
         if let Some(line) = lines.get(name) {
-            item.error(report, format_args!("{} is the name of the rule on line {line} already", Quoted(name)));
+            item.error(
+                report,
+                format_args!("{} is the name of the rule on line {line} already", Quoted(name)),
+            );
         } else {
             lines.insert(name, report.line(rule.at));
         }
@@ -140,7 +154,8 @@ fn names<'t>(rules: &[Fields<'t>], report: &mut Report<'_>) -> Vec<&'t str> {
 
 fn rules(tables: &[Fields<'_>], around: &Around<'_>, report: &mut Report<'_>) -> Read<Vec<Rule>> {
     if let Some(first_too_many) = tables.get(RULES_MAX) {
-        let message = format_args!("rule: expected at most {RULES_MAX} in a file, found {}", tables.len());
+        let message =
+            format_args!("rule: expected at most {RULES_MAX} in a file, found {}", tables.len());
         return Err(report.error(first_too_many.at, message));
     }
     let default = client::default();
@@ -155,7 +170,12 @@ fn rules(tables: &[Fields<'_>], around: &Around<'_>, report: &mut Report<'_>) ->
     if rules.len() == tables.len() { Ok(rules) } else { Err(Reported) }
 }
 
-fn entries(file: &Fields<'_>, rules: &[&str], around: &Around<'_>, report: &mut Report<'_>) -> Read<Vec<Entry>> {
+fn entries(
+    file: &Fields<'_>,
+    rules: &[&str],
+    around: &Around<'_>,
+    report: &mut Report<'_>,
+) -> Read<Vec<Entry>> {
     let allows = tables(file, "allow", &lists::ALLOW, report);
     let denies = tables(file, "deny", &lists::DENY, report);
     let mut read: Vec<Read<Entry>> = Vec::with_capacity(allows.len() + denies.len());

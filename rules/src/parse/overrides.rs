@@ -10,12 +10,16 @@ use super::{
     report::{Read, Report, Reported},
     rule::MODES,
 };
-use crate::{KeySpec, Override, OverrideKey, OverridePart, PartKind, Rate, Spoken, Trigger, problem::Quoted};
+use crate::{
+    KeySpec, Override, OverrideKey, OverridePart, PartKind, Rate, Spoken, Trigger, problem::Quoted,
+};
 
 const NAMES: Names = Names {
     table: "[[rule.override]]",
     known: &["key", "over", "exempt", "mode"],
-    later: &["when", "block", "throttle", "cache", "tag", "handler", "respond", "alone", "inflight"],
+    later: &[
+        "when", "block", "throttle", "cache", "tag", "handler", "respond", "alone", "inflight",
+    ],
 };
 
 /// Overrides a rule can have: each costs every request of the rule a look.
@@ -30,7 +34,10 @@ pub(super) fn read(
 ) -> Read<Vec<Override>> {
     let tables = item.tables(&NAMES, report)?;
     if let Some(first_too_many) = tables.get(OVERRIDES_MAX) {
-        let message = format_args!("override: expected at most {OVERRIDES_MAX} in a rule, found {}", tables.len());
+        let message = format_args!(
+            "override: expected at most {OVERRIDES_MAX} in a rule, found {}",
+            tables.len()
+        );
         return Err(report.error(first_too_many.at, message));
     }
     let mut overrides: Vec<Override> = Vec::with_capacity(tables.len());
@@ -59,12 +66,19 @@ fn rank(part: &OverridePart) -> (u8, Reverse<usize>) {
     }
 }
 
-fn one(fields: &Fields<'_>, key: Read<&KeySpec>, trigger: Read<Trigger>, report: &mut Report<'_>) -> Read<Override> {
+fn one(
+    fields: &Fields<'_>,
+    key: Read<&KeySpec>,
+    trigger: Read<Trigger>,
+    report: &mut Report<'_>,
+) -> Read<Override> {
     let limit = fields.read("over", report, |item, report| over(item, trigger, report));
     let exempt = fields.read("exempt", report, Item::only_true);
     let mode = fields.read("mode", report, |item, report| item.choice(&MODES, report));
     let key = if fields.places(&["when"]).is_empty() {
-        fields.require("key", "[\"203.0.113.0/24\"]", report).and_then(|item| parts(item, key?, report))
+        fields
+            .require("key", "[\"203.0.113.0/24\"]", report)
+            .and_then(|item| parts(item, key?, report))
     } else {
         Err(Reported)
     };
@@ -76,7 +90,10 @@ fn one(fields: &Fields<'_>, key: Read<&KeySpec>, trigger: Read<Trigger>, report:
     }
     let (limit, exempt, mode) = (limit?, exempt?.is_some(), mode?);
     if exempt && terms.len() > 1 {
-        report.error(fields.at, "[[rule.override]] with exempt = true, expected neither over nor mode beside it");
+        report.error(
+            fields.at,
+            "[[rule.override]] with exempt = true, expected neither over nor mode beside it",
+        );
         return Err(Reported);
     }
     if terms.is_empty() || !later.is_empty() {
@@ -104,7 +121,11 @@ fn parts(item: Item<'_>, key: &KeySpec, report: &mut Report<'_>) -> Read<Vec<Ove
         return Err(item.error(report, "a rule with key = [] has one budget, expected no override"));
     }
     if items.len() != key.parts().count() {
-        let expected = format_args!("expected one entry for each part of {}, found {}", Quoted(&key.to_string()), items.len());
+        let expected = format_args!(
+            "expected one entry for each part of {}, found {}",
+            Quoted(&key.to_string()),
+            items.len()
+        );
         return Err(item.error(report, expected));
     }
     let read: Vec<Read<OverridePart>> =
@@ -126,14 +147,19 @@ fn part(item: Item<'_>, kinds: &[PartKind], report: &mut Report<'_>) -> Read<Ove
         return network(item, net, prefixes, report).map(OverridePart::Net);
     }
     if client.is_some() && kinds.len() == 1 {
-        return Err(item.expected(report, "an address, a network such as \"203.0.113.0/24\", or \"*\""));
+        return Err(
+            item.expected(report, "an address, a network such as \"203.0.113.0/24\", or \"*\"")
+        );
     }
     let only_host = matches!(kinds, [PartKind::Host]);
     let value = |text: &str| if only_host { text.to_ascii_lowercase() } else { text.to_owned() };
-    match text.split_once('*') {
-        None => Ok(OverridePart::Exact(value(text).into_bytes().into())),
-        Some((prefix, "")) => Ok(OverridePart::Prefix(value(prefix).into_bytes().into())),
-        Some(_) => Err(item.expected(report, "a value, or one * at its end")),
+    let bytes = |text| value(text).into_bytes().into();
+    // A template holds a * of its own: /static/{*rest}.
+    let is_template = kinds.contains(&PartKind::Route) && text.contains("{*");
+    match text.strip_suffix('*') {
+        Some(prefix) if !prefix.contains('*') => Ok(OverridePart::Prefix(bytes(prefix))),
+        None if is_template || !text.contains('*') => Ok(OverridePart::Exact(bytes(text))),
+        _ => Err(item.expected(report, "a value, or one * at its end")),
     }
 }
 

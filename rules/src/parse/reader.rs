@@ -31,18 +31,29 @@ pub(super) struct Fields<'t> {
 
 impl<'t> Fields<'t> {
     /// Reports every field that is unknown or not available yet.
-    pub(super) fn new(table: &'t DeTable<'t>, at: usize, names: &'static Names, report: &mut Report<'_>) -> Self {
+    pub(super) fn new(
+        table: &'t DeTable<'t>,
+        at: usize,
+        names: &'static Names,
+        report: &mut Report<'_>,
+    ) -> Self {
         for key in table.keys() {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
             if names.later.contains(&name) {
-                report.error(at, format_args!("{} in {} is not available yet", Quoted(name), names.table));
+                report.error(
+                    at,
+                    format_args!("{} in {} is not available yet", Quoted(name), names.table),
+                );
             } else if !names.known.contains(&name) {
                 let hint = match nearest(name, names.known.iter().chain(names.later).copied()) {
                     Some(near) => format!("did you mean {}?", Quoted(near)),
                     None if names.known.is_empty() => "expected none".to_owned(),
                     None => format!("expected {}", alternatives(names.known)),
                 };
-                report.error(at, format_args!("unknown field {} in {}, {hint}", Quoted(name), names.table));
+                report.error(
+                    at,
+                    format_args!("unknown field {} in {}, {hint}", Quoted(name), names.table),
+                );
             }
         }
         Fields { names, table, at }
@@ -51,16 +62,24 @@ impl<'t> Fields<'t> {
     pub(super) fn get(&self, name: &'static str) -> Option<Item<'t>> {
         debug_assert!(self.names.known.contains(&name), "{name} is not declared");
         let (key, value) = self.table.get_key_value(name)?;
-        // A value that the syntax left out stands at zero.
-        let at = value.span().start.max(key.span().start);
+        // A value that the syntax left out stands nowhere.
+        let at = if value.span().is_empty() { key.span().start } else { value.span().start };
         Some(Item { name, at, value: value.get_ref() })
     }
 
     /// The field, or the error that it is missing, with an example of how to write it.
-    pub(super) fn require(&self, name: &'static str, example: &str, report: &mut Report<'_>) -> Read<Item<'t>> {
-        self.get(name).ok_or_else(|| {
-            report.missing(self.at, format_args!("{} needs {name}, such as {name} = {example}", self.names.table))
-        })
+    pub(super) fn require(
+        &self,
+        name: &'static str,
+        example: &str,
+        report: &mut Report<'_>,
+    ) -> Read<Item<'t>> {
+        self.get(name).ok_or_else(|| self.missing(name, example, report))
+    }
+
+    pub(super) fn missing(&self, name: &str, example: &str, report: &mut Report<'_>) -> Reported {
+        let table = self.names.table;
+        report.missing(self.at, format_args!("{table} needs {name}, such as {name} = {example}"))
     }
 
     /// The field as `read` reads it, if it is there.
@@ -104,7 +123,11 @@ impl<'t> Item<'t> {
     }
 
     /// `name: expected this, found that`.
-    pub(super) fn expected(&self, report: &mut Report<'_>, expected: impl fmt::Display) -> Reported {
+    pub(super) fn expected(
+        &self,
+        report: &mut Report<'_>,
+        expected: impl fmt::Display,
+    ) -> Reported {
         self.error(report, format_args!("expected {expected}, found {self}"))
     }
 
@@ -115,7 +138,10 @@ impl<'t> Item<'t> {
         expected: impl fmt::Display,
         likely: impl fmt::Display,
     ) -> Reported {
-        self.error(report, format_args!("expected {expected}, found {self}, did you mean {likely}?"))
+        self.error(
+            report,
+            format_args!("expected {expected}, found {self}, did you mean {likely}?"),
+        )
     }
 
     /// Text; `expected` describes it where something else stands there.
@@ -154,14 +180,18 @@ impl<'t> Item<'t> {
     pub(super) fn unit<T: FromStr<Err = UnitError>>(self, report: &mut Report<'_>) -> Read<T> {
         let text = match self.value {
             DeValue::String(text) => text,
-            DeValue::Integer(digits) => shortened(digits.as_str()),
+            DeValue::Integer(digits) if digits.radix() == 10 => shortened(digits.as_str()),
             _ => "",
         };
         text.parse().map_err(|error: UnitError| self.error(report, error.found(self)))
     }
 
     /// One of a few words.
-    pub(super) fn choice<T: Copy>(self, choices: &[(&'static str, T)], report: &mut Report<'_>) -> Read<T> {
+    pub(super) fn choice<T: Copy>(
+        self,
+        choices: &[(&'static str, T)],
+        report: &mut Report<'_>,
+    ) -> Read<T> {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let text = self.value.as_str().unwrap_or_default();
         if let Some((_, choice)) = choices.iter().find(|(word, _)| *word == text) {
@@ -179,9 +209,11 @@ impl<'t> Item<'t> {
     pub(super) fn list(self, example: &str, report: &mut Report<'_>) -> Read<Vec<Item<'t>>> {
         match self.value {
             DeValue::Array(values) => Ok(self.items(values)),
-            DeValue::String(_) | DeValue::Integer(_) => {
-                Err(self.likely(report, format_args!("a list such as {example}"), format_args!("[{self}]")))
-            }
+            DeValue::String(_) | DeValue::Integer(_) => Err(self.likely(
+                report,
+                format_args!("a list such as {example}"),
+                format_args!("[{self}]"),
+            )),
             _ => Err(self.expected(report, format_args!("a list such as {example}"))),
         }
     }
@@ -202,20 +234,27 @@ impl<'t> Item<'t> {
     }
 
     /// A list of tables: `[[name]]`, or inline.
-    pub(super) fn tables(self, names: &'static Names, report: &mut Report<'_>) -> Read<Vec<Fields<'t>>> {
+    pub(super) fn tables(
+        self,
+        names: &'static Names,
+        report: &mut Report<'_>,
+    ) -> Read<Vec<Fields<'t>>> {
         match self.value {
             DeValue::Array(values) => {
                 let items = self.items(values).into_iter();
                 Ok(items.filter_map(|item| item.table(names, report).ok()).collect())
             }
-            _ => Err(self.expected(report, format_args!("a list of tables, each under {}", names.table))),
+            _ => {
+                Err(self
+                    .expected(report, format_args!("a list of tables, each under {}", names.table)))
+            }
         }
     }
 
     fn items(self, values: &'t toml::de::DeArray<'t>) -> Vec<Item<'t>> {
         let item = |value: &'t toml::Spanned<DeValue<'t>>| Item {
             name: self.name,
-            at: value.span().start.max(self.at),
+            at: if value.span().is_empty() { self.at } else { value.span().start },
             value: value.get_ref(),
         };
         values.iter().map(item).collect()
@@ -227,7 +266,7 @@ impl fmt::Display for Item<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
             DeValue::String(text) => Quoted(text).fmt(f),
-            DeValue::Integer(digits) => f.write_str(shortened(digits.as_str())),
+            DeValue::Integer(digits) => f.write_str(shortened(&digits.to_string())),
             DeValue::Float(digits) => f.write_str(shortened(digits.as_str())),
             DeValue::Boolean(value) => value.fmt(f),
             DeValue::Datetime(date) => date.fmt(f),

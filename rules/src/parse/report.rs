@@ -23,7 +23,8 @@ pub(super) struct Report<'t> {
 
 impl<'t> Report<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let next_lines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        let next_lines =
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Report {
             text,
             line_starts: std::iter::once(0).chain(next_lines).collect(),
@@ -79,12 +80,18 @@ impl<'t> Report<'t> {
         let mut found: Vec<_> = found.iter().collect();
         found.sort_by_key(|(at, _)| *at);
         found.dedup();
+        // Each column is counted on from the last one, as one line can hold all problems of a file.
+        let (mut last, mut line, mut column) = (0, 1, 1);
         let place = |(at, message): &(usize, String)| {
-            let line = self.line(*at);
-            let start = self.line_starts[line - 1];
-            let before = &self.text.as_bytes()[start..(*at).min(self.text.len())];
+            let at = (*at).min(self.text.len());
+            if self.line(at) > line {
+                line = self.line(at);
+                (last, column) = (self.line_starts[line - 1], 1);
+            }
+            let between = self.text.as_bytes()[last..at].iter();
             // A byte of the form 10xxxxxx goes on with a character.
-            let column = 1 + before.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count();
+            column += between.filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count();
+            last = at;
             Problem { line, column, message: message.clone() }
         };
         found.into_iter().map(place).collect()

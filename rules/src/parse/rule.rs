@@ -1,27 +1,53 @@
 //! `[[rule]]`.
 
-use std::sync::Arc;
-
 use super::{
     action, count, key, overrides,
-    reader::{Fields, Item, Names, alternatives},
+    reader::{Fields, Item, Names},
     report::{Read, Report, Reported},
-    warnings,
 };
 use crate::{
     Action, ClientConfig, Count, Disclose, KeySpec, MissingKey, Mode, Pattern, Rule, Trigger,
-    problem::{Quoted, nearest},
+    problem::Quoted,
 };
 
 pub(super) const NAMES: Names = Names {
     table: "[[rule]]",
     known: &[
-        "name", "match", "except", "key", "count", "over", "always", "block", "throttle", "mode", "missing_key",
-        "disclose", "show_key", "note", "override",
+        "name",
+        "match",
+        "except",
+        "key",
+        "count",
+        "over",
+        "always",
+        "block",
+        "throttle",
+        "mode",
+        "missing_key",
+        "disclose",
+        "show_key",
+        "note",
+        "override",
     ],
     later: &[
-        "when", "cache", "tag", "handler", "respond", "fields", "from", "until", "alone", "group", "space", "inflight",
-        "cost", "levels", "hot", "step", "challenge", "feeds",
+        "when",
+        "cache",
+        "tag",
+        "handler",
+        "respond",
+        "fields",
+        "from",
+        "until",
+        "alone",
+        "group",
+        "space",
+        "inflight",
+        "cost",
+        "levels",
+        "hot",
+        "step",
+        "challenge",
+        "feeds",
     ],
 };
 
@@ -33,10 +59,17 @@ const MISSING_KEYS: [(&str, MissingKey); 3] =
 
 const DISCLOSURES: [(&str, Disclose); 2] = [("full", Disclose::Full), ("none", Disclose::None)];
 
+/// Patterns a list of them can hold, to bound what reading a file can cost.
+const PATTERNS_MAX: usize = 1024;
+
 /// The longest name, of an app or a rule.
 const NAME_BYTES_MAX: usize = 64;
 
-pub(super) fn read(fields: &Fields<'_>, client: &ClientConfig, report: &mut Report<'_>) -> Read<Rule> {
+pub(super) fn read(
+    fields: &Fields<'_>,
+    client: &ClientConfig,
+    report: &mut Report<'_>,
+) -> Read<Rule> {
     let name = fields.require("name", "\"login\"", report).and_then(|item| name(item, report));
     let matched = fields.read("match", report, |item, report| patterns(item, report));
     let except = fields.read("except", report, |item, report| patterns(item, report));
@@ -49,8 +82,10 @@ pub(super) fn read(fields: &Fields<'_>, client: &ClientConfig, report: &mut Repo
     }
     let action = action::read(fields, always, report);
     let mode = fields.read("mode", report, |item, report| item.choice(&MODES, report));
-    let missing_key = fields.read("missing_key", report, |item, report| item.choice(&MISSING_KEYS, report));
-    let disclose = fields.read("disclose", report, |item, report| item.choice(&DISCLOSURES, report));
+    let missing_key =
+        fields.read("missing_key", report, |item, report| item.choice(&MISSING_KEYS, report));
+    let disclose =
+        fields.read("disclose", report, |item, report| item.choice(&DISCLOSURES, report));
     let show_key = fields.read("show_key", report, Item::boolean);
     let note = fields.read("note", report, Item::note);
     let overrides = fields.read("override", report, |item, report| {
@@ -108,7 +143,11 @@ pub(super) fn name<T: for<'a> From<&'a str>>(item: Item<'_>, report: &mut Report
         return Ok(T::from(text));
     }
     let likely = text.to_lowercase().replace([' ', '.', '/'], "-");
-    Err(if is_name(&likely) { item.likely(report, EXPECTED, Quoted(&likely)) } else { item.expected(report, EXPECTED) })
+    Err(if is_name(&likely) {
+        item.likely(report, EXPECTED, Quoted(&likely))
+    } else {
+        item.expected(report, EXPECTED)
+    })
 }
 
 /// `match`, `except`: a pattern or a list of them.
@@ -116,6 +155,11 @@ pub(super) fn patterns(item: Item<'_>, report: &mut Report<'_>) -> Read<Vec<Patt
     let items = item.list_or_one();
     if items.is_empty() {
         return Err(item.expected(report, "at least one pattern, or the field left out"));
+    }
+    if items.len() > PATTERNS_MAX {
+        let message =
+            format_args!("expected at most {PATTERNS_MAX} patterns, found {}", items.len());
+        return Err(item.error(report, message));
     }
     let pattern = |item: Item<'_>| {
         let text = item.text("a pattern such as \"POST /login\"", report)?;
@@ -130,15 +174,15 @@ fn trigger(fields: &Fields<'_>, report: &mut Report<'_>) -> Read<Trigger> {
     let over = fields.read("over", report, Item::unit);
     let always = fields.read("always", report, Item::only_true);
     if let [(first, _), (second, at), ..] = fields.places(&["over", "always", "inflight"])[..] {
-        return Err(report.error(at, format_args!("{second} stands beside {first}, expected one of them")));
+        return Err(
+            report.error(at, format_args!("{second} stands beside {first}, expected one of them"))
+        );
     }
     match (over?, always?) {
         (Some(rate), _) => Ok(Trigger::Over(rate)),
         (None, Some(())) => Ok(Trigger::Always),
-        (None, None) if fields.places(&["inflight"]).is_empty() => {
-            Err(report.missing(fields.at, "[[rule]] needs over, such as over = \"10/1m\", or always = true"))
-        }
+        (None, None) if fields.places(&["inflight"]).is_empty() => Err(report
+            .missing(fields.at, "[[rule]] needs over, such as over = \"10/1m\", or always = true")),
         (None, None) => Err(Reported),
     }
 }
-

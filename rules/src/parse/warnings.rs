@@ -1,14 +1,24 @@
 //! What is allowed but likely not meant.
 
-use http::Method;
-
 use super::{Around, reader::Fields, report::Report};
-use crate::{KeySpec, PartKind, Pattern, Rule, problem::Quoted};
+use crate::{
+    KeySpec, PartKind, Pattern, Rule,
+    pattern::{Segment, covers_method},
+    problem::Quoted,
+};
 
 /// Warnings about one rule.
-pub(super) fn of_rule(rule: &Rule, fields: &Fields<'_>, around: &Around<'_>, report: &mut Report<'_>) {
+pub(super) fn of_rule(
+    rule: &Rule,
+    fields: &Fields<'_>,
+    around: &Around<'_>,
+    report: &mut Report<'_>,
+) {
     if let Some(by) = covered_by(rule.patterns.as_deref(), &rule.except, around.exempt) {
-        let message = format_args!("[[rule]] {} can never match: {by} covers all it matches", Quoted(&rule.name));
+        let message = format_args!(
+            "[[rule]] {} can never match: {by} covers all it matches",
+            Quoted(&rule.name)
+        );
         report.warn(fields.at, message);
     }
     let at = fields.get("key").map_or(fields.at, |item| item.at);
@@ -29,8 +39,13 @@ fn of_key(key: &KeySpec, at: usize, ipv6_prefix: u8, report: &mut Report<'_>) {
         for kind in kinds {
             match kind {
                 // C15: works as written, but the count is worth little.
-                PartKind::Agent | PartKind::Query(_) | PartKind::Header(_) | PartKind::Cookie(_) => {
-                    let message = format_args!("key: a client can vary {kind} at will and gets a fresh count each time");
+                PartKind::Agent
+                | PartKind::Query(_)
+                | PartKind::Header(_)
+                | PartKind::Cookie(_) => {
+                    let message = format_args!(
+                        "key: a client can vary {kind} at will and gets a fresh count each time"
+                    );
                     report.warn(at, message);
                 }
                 // C20: an id in the path makes one key of each.
@@ -51,10 +66,16 @@ fn of_key(key: &KeySpec, at: usize, ipv6_prefix: u8, report: &mut Report<'_>) {
 }
 
 /// What leaves a rule nothing to match.
-fn covered_by(patterns: Option<&[Pattern]>, except: &[Pattern], exempt: &[Pattern]) -> Option<&'static str> {
+fn covered_by(
+    patterns: Option<&[Pattern]>,
+    except: &[Pattern],
+    exempt: &[Pattern],
+) -> Option<&'static str> {
     let by = |wide: &[Pattern]| match patterns {
-        Some(patterns) => patterns.iter().all(|pattern| wide.iter().any(|wide| covers(wide, pattern))),
-        None => wide.iter().any(|wide| wide.method.is_none() && is_catch_all(wide.path.trim_start_matches('/'))),
+        Some(patterns) => {
+            patterns.iter().all(|pattern| wide.iter().any(|wide| covers(wide, pattern)))
+        }
+        None => wide.iter().any(is_everything),
     };
     match (by(except), by(exempt)) {
         (true, _) => Some("except"),
@@ -66,37 +87,29 @@ fn covered_by(patterns: Option<&[Pattern]>, except: &[Pattern], exempt: &[Patter
 }
 
 /// Whether every request that `narrow` matches is matched by `wide`.
-fn covers(wide: &Pattern, narrow: &Pattern) -> bool {
+pub(super) fn covers(wide: &Pattern, narrow: &Pattern) -> bool {
     let method = match (&wide.method, &narrow.method) {
         (None, _) => true,
-        (Some(wide), Some(narrow)) => wide == narrow || (wide == Method::GET && narrow == Method::HEAD),
-        (Some(_), None) => false,
+        (Some(wide), narrow) => covers_method(wide, narrow.as_ref()),
     };
-    let mut narrow = segments(&narrow.path);
-    for segment in segments(&wide.path) {
-        if is_catch_all(segment) {
-            return method;
-        }
-        match narrow.next() {
-            Some(other) if segment == other && !is_param(segment) => {}
-            // A name captures what any one segment is, not what a catch-all is.
-            Some(other) if is_param(segment) && !is_catch_all(other) => {}
+    method
+        && narrow.spellings().all(|narrow| wide.spellings().any(|wide| covers_path(wide, narrow)))
+}
+
+fn covers_path(wide: &[Segment], narrow: &[Segment]) -> bool {
+    let mut narrow = narrow.iter();
+    for wide in wide {
+        match (wide, narrow.next()) {
+            (Segment::Rest(_), _) => return true,
+            (Segment::Param(_), Some(Segment::Param(_) | Segment::Literal(_))) => {}
+            (Segment::Literal(wide), Some(Segment::Literal(narrow))) if wide == narrow => {}
             _ => return false,
         }
     }
-    method && narrow.next().is_none()
+    narrow.next().is_none()
 }
 
-/// The segments, without one trailing slash.
-fn segments(path: &str) -> impl Iterator<Item = &str> {
-    let path = path.strip_prefix('/').unwrap_or(path);
-    path.strip_suffix('/').unwrap_or(path).split('/')
-}
-
-fn is_param(segment: &str) -> bool {
-    segment.starts_with('{') && !segment.starts_with("{{")
-}
-
-fn is_catch_all(segment: &str) -> bool {
-    segment.starts_with("{*")
+fn is_everything(pattern: &Pattern) -> bool {
+    pattern.method.is_none()
+        && pattern.spellings().any(|segments| matches!(segments, [Segment::Rest(_)]))
 }

@@ -1,0 +1,8 @@
+//! The engine against the rule file's meaning, through its public face only.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected should stop")]
+
+mod cases;
+mod harness;
+mod oracle;
+mod parallel;

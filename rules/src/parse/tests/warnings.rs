@@ -1,0 +1,175 @@
+//! What is allowed but said to be odd.
+
+use http::Method;
+use proptest::prelude::*;
+
+use super::rule;
+use crate::{Pattern, RequestPath, RuleSet, parse::warnings::covers};
+
+/// The warnings about a file, one a line.
+fn warnings(text: &str) -> String {
+    let set: RuleSet = text.parse().unwrap_or_else(|problems| panic!("{problems}\nin\n{text}"));
+    set.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// What is odd about a rule of these lines, which stand from line 3 on; hashes are kept the same.
+fn in_rule(lines: &str, expected: &str) {
+    let text = format!("{}\n[privacy]\nsecret_file = \"s\"\n", rule(lines));
+    assert_eq!(warnings(&text), expected, "in\n{text}");
+}
+
+#[test]
+fn a_plain_rule_is_not_warned_of() {
+    in_rule(
+        "match = \"POST /login\"\nexcept = \"/login/{x}\"\nkey = [\"client/48\", \"route\", \"method\", \"host\"]",
+        "",
+    );
+}
+
+#[test]
+fn a_key_that_a_client_varies_at_will_is_said() {
+    // C15.
+    in_rule(
+        "key = [\"client\", \"agent\"]",
+        "3:7: key: a client can vary agent at will and gets a fresh count each time",
+    );
+    in_rule(
+        "key = [\"header:x-id|client\"]",
+        "3:7: key: a client can vary header:x-id at will and gets a fresh count each time",
+    );
+    in_rule(
+        "key = [\"query:q\", \"cookie:c\"]\nmissing_key = \"share\"",
+        "3:7: key: a client can vary query:q at will and gets a fresh count each time\n\
+         3:7: key: a client can vary cookie:c at will and gets a fresh count each time",
+    );
+}
+
+#[test]
+fn a_path_in_the_key_is_answered_with_the_route() {
+    // C20.
+    in_rule(
+        "key = [\"client\", \"path\"]",
+        "3:7: key: a client can vary path at will and gets a fresh count each time, did you mean \"route\", the matched template?",
+    );
+    in_rule("key = [\"route|path\"]", "");
+}
+
+#[test]
+fn a_client_narrower_than_its_prefix_is_said() {
+    // C10.
+    in_rule(
+        "key = [\"client/128\"]",
+        "3:7: key: client/128 is narrower than ipv6_prefix = 64: one IPv6 client can have as many keys as addresses",
+    );
+    in_rule("key = [\"client/64\"]", "");
+}
+
+#[test]
+fn hashes_without_a_secret_file_are_said() {
+    let expected = "3:7: key: bearer is shown under a random secret of this process, expected secret_file in [privacy] for hashes that stay the same";
+    assert_eq!(
+        warnings(&rule("key = [\"bearer\"]\nmissing_key = \"skip\"\nshow_key = true")),
+        expected
+    );
+    assert_eq!(warnings(&rule("key = [\"client\"]")), "");
+}
+
+#[test]
+fn a_rule_that_can_never_match_is_said() {
+    let said =
+        |by: &str| format!("2:1: [[rule]] \"r\" can never match: {by} covers all it matches");
+    for (lines, by) in [
+        ("match = \"POST /a\"\nexcept = \"POST /a\"", Some("except")),
+        ("match = [\"POST /a\", \"/b/{id}\"]\nexcept = [\"/a/\", \"/b/{*rest}\"]", Some("except")),
+        ("match = \"HEAD /a\"\nexcept = \"GET /a\"", Some("except")),
+        ("match = \"/a/{id}/b\"\nexcept = \"/a/{name}/{x}\"", Some("except")),
+        ("except = \"/{*rest}\"", Some("except")),
+        ("match = \"/%61\"\nexcept = \"/a\"", None),
+        ("match = \"/a\"\nexcept = \"POST /a\"", None),
+        ("match = \"/a/{*rest}\"\nexcept = \"/a/{x}\"", None),
+        ("match = \"/\"\nexcept = \"/{x}\"", None),
+        ("match = [\"/a\", \"/b\"]\nexcept = \"/a\"", None),
+        ("except = \"GET /{*rest}\"", None),
+    ] {
+        in_rule(lines, &by.map(said).unwrap_or_default());
+    }
+    let exempt = |lines: &str| format!("{}\n[exempt]\nmatch = \"/healthz\"\n", rule(lines));
+    assert_eq!(warnings(&exempt("match = \"GET /healthz\"")), said("[exempt]"));
+    assert_eq!(
+        warnings(&exempt("match = [\"/a\", \"/healthz\"]\nexcept = \"/a\"")),
+        said("except with [exempt]")
+    );
+}
+
+#[test]
+fn an_allowed_proxy_is_said() {
+    let file = |allowed: &str| {
+        format!(
+            "app = \"a\"\n[client]\nsource = \"forwarded\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n[[allow]]\nclients = [\"{allowed}\"]\n"
+        )
+    };
+    for (allowed, expected) in [
+        ("10.1.0.0/16", true),
+        ("0.0.0.0/0", true),
+        ("10.0.0.1", true),
+        ("11.0.0.0/8", false),
+        ("::/0", false),
+    ] {
+        let said = format!(
+            "6:12: clients: \"{allowed}\" covers the trusted proxy 10.0.0.0/8: whoever is seen with its address, for want of a better one, is allowed"
+        );
+        assert_eq!(warnings(&file(allowed)), if expected { said } else { String::new() });
+    }
+}
+
+#[test]
+fn a_source_that_is_nearly_a_known_one_is_said() {
+    let text =
+        "app = \"a\"\n[client]\nsource = \"x-forwarded-four\"\ntrusted_proxies = [\"::/0\"]\n";
+    let expected = "3:10: source: \"x-forwarded-four\" is read as a field that holds one address, did you mean \"x-forwarded-for\"?\n\
+                    4:20: trusted_proxies: \"::/0\" lets everybody choose the address they are counted by";
+    assert_eq!(warnings(text), expected);
+    let real = "app = \"a\"\n[client]\nsource = \"x-real-ip\"\ntrusted_proxies = [\"unix\"]\n";
+    assert_eq!(warnings(real), "");
+}
+
+#[test]
+fn absurd_blocks_are_said() {
+    in_rule(
+        "block = { for = \"31d\" }",
+        "3:17: for: a block of \"31d\" is long, did you mean [[deny]]?",
+    );
+    in_rule("block = { for = \"30d\" }", "");
+    in_rule(
+        "block = { for = \"1h\", max = \"2h\", forget = \"3h\" }",
+        "3:23: max or forget in block does nothing without grow, expected grow of 2 or more",
+    );
+}
+
+fn path() -> impl Strategy<Value = String> {
+    let segment = prop::sample::select(&["", "a", "b", "%61", ".", "..", "{x}", "{y}"][..]);
+    prop::collection::vec(segment, 0..4).prop_map(|segments| format!("/{}", segments.join("/")))
+}
+
+/// A path, some with a method before it and a catch-all behind it.
+fn pattern() -> impl Strategy<Value = Option<Pattern>> {
+    let method = prop::sample::select(&["", "GET ", "HEAD "][..]);
+    let rest = prop::sample::select(&["", "/{*rest}"][..]);
+    (method, path(), rest).prop_map(|(method, path, rest)| {
+        let path = if rest.is_empty() { &path } else { path.trim_end_matches('/') };
+        Pattern::read(&format!("{method}{path}{rest}")).ok()
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_covered_pattern_matches_nothing_beyond(wide in pattern(), narrow in pattern(), path in path(), head in any::<bool>()) {
+        if let (Some(wide), Some(narrow)) = (wide, narrow)
+            && covers(&wide, &narrow)
+        {
+            let method = if head { Method::HEAD } else { Method::GET };
+            let path = RequestPath::new(&path);
+            prop_assert!(!narrow.matches(Some(&method), &path) || wide.matches(Some(&method), &path));
+        }
+    }
+}
