@@ -1,0 +1,80 @@
+//! A shop on Axum, behind a gate: a catalogue, a login, an API, a health check.
+//!
+//! The gate is one layer, added in [`app`]; the rules are in `hotgate.toml`.
+
+use std::{future::Future, io, net::SocketAddr};
+
+use axum::{
+    Form, Json, Router,
+    extract::Path,
+    http::StatusCode,
+    response::Html,
+    routing::{get, post},
+};
+use hotgate::Gate;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// The rules beside this example, wherever it is started from.
+pub const RULES_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hotgate.toml");
+
+/// What the shop sells.
+const PRODUCTS: [&str; 3] = ["a teapot", "a looking-glass", "a pack of cards"];
+
+/// The shop, `gate` in front of all of it.
+pub fn app(gate: &Gate) -> Router {
+    Router::new()
+        .route("/", get(catalogue))
+        .route("/products/{id}", get(product))
+        .route("/login", post(login))
+        .route("/api/orders", get(orders))
+        .route("/healthz", get(|| async { "ok" }))
+        .layer(gate.layer()) // the layer added last is outermost
+}
+
+/// Serves the shop until `shutdown` is ready, then answers what is under way and ends.
+///
+/// # Errors
+///
+/// When the listener fails.
+pub async fn run(
+    listener: TcpListener,
+    gate: Gate,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    // With connect info: rules by client need to know who connects.
+    let service = app(&gate).into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).with_graceful_shutdown(shutdown).await
+}
+
+async fn catalogue() -> Html<String> {
+    let items = PRODUCTS.iter().enumerate();
+    let items: String =
+        items.map(|(id, name)| format!("<li><a href=\"/products/{id}\">{name}</a></li>")).collect();
+    Html(format!("<!doctype html><title>Shop</title><h1>Shop</h1><ul>{items}</ul>"))
+}
+
+async fn product(Path(id): Path<usize>) -> Result<Json<Value>, StatusCode> {
+    let name = PRODUCTS.get(id).ok_or(StatusCode::NOT_FOUND)?;
+    Ok(Json(json!({ "id": id, "name": name })))
+}
+
+#[derive(Deserialize)]
+struct Credentials {
+    user: String,
+    password: String,
+}
+
+/// One customer, `alice`, whose password is `wonderland`.
+async fn login(Form(form): Form<Credentials>) -> (StatusCode, &'static str) {
+    if form.user == "alice" && form.password == "wonderland" {
+        (StatusCode::OK, "welcome\n")
+    } else {
+        (StatusCode::UNAUTHORIZED, "wrong user or password\n")
+    }
+}
+
+async fn orders() -> Json<Value> {
+    Json(json!({ "orders": [{ "id": 1, "product": 0 }] }))
+}

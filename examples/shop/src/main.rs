@@ -1,0 +1,50 @@
+//! Runs the shop.
+
+use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf};
+
+use anyhow::Context as _;
+use clap::Parser;
+use hotgate::Gate;
+use tokio::net::TcpListener;
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+/// A shop behind a gate.
+#[derive(Parser)]
+struct Arguments {
+    /// The rule file.
+    #[arg(long, value_name = "FILE", default_value = shop::RULES_FILE)]
+    rules: PathBuf,
+    /// Where to listen.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let ansi = std::io::stdout().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).init();
+
+    let gate = Gate::from_file(&arguments.rules)?;
+    let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
+        format!("cannot listen on {}; try another with --listen 127.0.0.1:8081", arguments.listen)
+    })?;
+    let url = format!("http://{}", listener.local_addr()?);
+    info!("the shop is open at {url}, its rules in {}", arguments.rules.display());
+    info!(
+        "guess a password; after ten tries even the right one, wonderland, is refused: \
+         for i in $(seq 12); do curl -s -o /dev/null -w '%{{http_code}}\\n' -d 'user=alice&password=no' {url}/login; done"
+    );
+    shop::run(listener, gate, interrupted()).await.context("the listener failed")
+}
+
+/// Ready at the first Ctrl-C.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // No signal can be had here, so nothing but a kill ends the shop.
+        std::future::pending::<()>().await;
+    }
+    info!("closing");
+}

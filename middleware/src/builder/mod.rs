@@ -1,0 +1,184 @@
+//! How a gate is built.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    time::SystemTime,
+};
+
+use hotgate_detector::{Config, Engine};
+use hotgate_rules::{KeySpec, PartKind, Peer, RuleSet};
+use http::request::Parts;
+use siphasher::sip128::SipHasher24;
+
+use crate::{
+    BuildError, Gate,
+    error::SECRET_BYTES_MIN,
+    gate::{Clock, Shared},
+    log::{self, Notices, RefusalLog},
+    peer::{KNOWS_PEERS, PeerFn},
+    worker::Worker,
+};
+
+/// Builds a [`Gate`]; made by [`Gate::builder`].
+#[derive(Default)]
+#[must_use]
+pub struct GateBuilder {
+    rules: Option<Source>,
+    peer: Option<Box<PeerFn>>,
+}
+
+enum Source {
+    File(PathBuf),
+    Set(Box<RuleSet>),
+}
+
+impl GateBuilder {
+    /// Takes the rules from a file; whichever of this and [`rules`](Self::rules) is called last holds.
+    pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.rules = Some(Source::File(path.into()));
+        self
+    }
+
+    /// Takes these rules. A relative `secret_file` is sought from the working directory.
+    pub fn rules(mut self, rules: RuleSet) -> Self {
+        self.rules = Some(Source::Set(Box::new(rules)));
+        self
+    }
+
+    /// Asks this function who the peer is, for servers whose way of telling it the gate does not
+    /// know. Where it says nothing, the extensions are asked as if it were not there: Axum's
+    /// `ConnectInfo<SocketAddr>` (feature `axum`), a `SocketAddr`, a [`PeerAddr`](crate::PeerAddr).
+    ///
+    /// It is about the connection. Whom a proxy speaks for is up to `[client]` of the rules: what a
+    /// header says must not come in here.
+    pub fn peer(mut self, find: impl Fn(&Parts) -> Option<Peer> + Send + Sync + 'static) -> Self {
+        self.peer = Some(Box::new(find));
+        self
+    }
+
+    /// Builds the gate and starts its thread. No runtime is needed.
+    ///
+    /// # Errors
+    ///
+    /// When the rules cannot be read or have errors, when they ask for the client and nothing tells
+    /// who the peer is, when the secret cannot be read, when there is no randomness or no thread.
+    pub fn build(self) -> Result<Gate, BuildError> {
+        let (gate, worker) = self.pair(quanta::Clock::new())?;
+        worker.spawn().map_err(BuildError::Thread)?;
+        Ok(gate)
+    }
+
+    /// The gate, and what its thread does.
+    pub(crate) fn pair(self, clock: quanta::Clock) -> Result<(Gate, Worker), BuildError> {
+        let (rules, file) = match self.rules.ok_or(BuildError::NoRules)? {
+            Source::File(path) => (read_rules(&path)?, Some(path)),
+            Source::Set(rules) => (*rules, None),
+        };
+        let needs = what_needs_the_client(&rules);
+        if let Some(what) = &needs
+            && !KNOWS_PEERS
+            && self.peer.is_none()
+        {
+            return Err(BuildError::NoPeer { what: what.clone() });
+        }
+        let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let config = config(&rules, folder)?;
+        say_warnings(&rules, file.as_deref());
+        let (alive, stop) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            engine: Engine::new(rules, config),
+            clock: Clock::new(clock),
+            needs_client: needs.is_some(),
+            peer: self.peer,
+            notices: Notices::default(),
+            refusals: RefusalLog::default(),
+            doors: 0.into(),
+            _alive: alive,
+        });
+        let worker = Worker::new(&shared, stop);
+        Ok((Gate::new(shared), worker))
+    }
+}
+
+impl fmt::Debug for GateBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GateBuilder").finish_non_exhaustive()
+    }
+}
+
+fn read_rules(path: &Path) -> Result<RuleSet, BuildError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
+    text.parse().map_err(|problems| BuildError::Rules { path: path.to_owned(), problems })
+}
+
+/// The first thing in the rules that needs the client's address.
+fn what_needs_the_client(rules: &RuleSet) -> Option<String> {
+    let asks =
+        |key: &KeySpec| key.parts().flatten().any(|kind| matches!(kind, PartKind::Client { .. }));
+    let rule = rules.rules().iter().find(|rule| asks(&rule.key));
+    rule.map(|rule| format!("the key of rule {:?}", rule.name))
+        .or_else(|| (!rules.lists().is_empty()).then(|| "[[allow]] or [[deny]]".to_owned()))
+}
+
+fn config(rules: &RuleSet, folder: &Path) -> Result<Config, BuildError> {
+    let mut random = [0; 48];
+    getrandom::fill(&mut random).map_err(|error| BuildError::Random(error.into()))?;
+    let (seeds, secret) = random.split_at(32);
+    let mut table_seed = [0; 4];
+    for (seed, bytes) in table_seed.iter_mut().zip(seeds.chunks_exact(8)) {
+        *seed = u64::from_ne_bytes(bytes.try_into().expect("chunks of eight bytes"));
+    }
+    let privacy_secret = match rules.secret_file() {
+        Some(path) => read_secret(&folder.join(path))?,
+        None => secret.try_into().expect("32 of 48 bytes leave 16"),
+    };
+    Ok(Config { table_seed, privacy_secret, origin_unix_nanos: unix_nanos() })
+}
+
+/// A key made of all that the file holds, without the space at its ends. The file is the secret; the
+/// hash only brings it to its length.
+fn read_secret(path: &Path) -> Result<[u8; 16], BuildError> {
+    let path_buf = || path.to_owned();
+    let text = fs::read(path).map_err(|source| BuildError::Secret { path: path_buf(), source })?;
+    let secret = text.trim_ascii();
+    if secret.len() < SECRET_BYTES_MIN {
+        return Err(BuildError::ShortSecret { path: path_buf(), bytes: secret.len() });
+    }
+    Ok(SipHasher24::new().hash(secret).as_bytes())
+}
+
+/// The wall clock, for dates in the rules; everything else counts from here on monotonic time.
+#[expect(clippy::disallowed_methods, reason = "read once, where a gate is built")]
+fn unix_nanos() -> i128 {
+    let nanos = |span: std::time::Duration| i128::try_from(span.as_nanos()).unwrap_or(i128::MAX);
+    match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => nanos(after),
+        Err(before) => -nanos(before.duration()),
+    }
+}
+
+fn say_warnings(rules: &RuleSet, file: Option<&Path>) {
+    for problem in rules.warnings() {
+        match file {
+            Some(path) => log::warn(format_args!("{}:{problem}", path.display())),
+            None => log::warn(format_args!("rules:{problem}")),
+        }
+    }
+    let hashed = rules
+        .rules()
+        .iter()
+        .find(|rule| rule.key.parts().flatten().any(|kind| kind.is_hashed(rule.show_key)));
+    if let (Some(rule), None) = (hashed, rules.secret_file()) {
+        log::warn(format_args!(
+            "keys of rule {:?} are shown as hashes under a random secret, which no other process \
+             shares: set [privacy] secret_file",
+            rule.name
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+use std::{error::Error as _, fs};
+
+use super::*;
+
+const BY_CLIENT: &str = "app = \"shop\"\n[[rule]]\nname = \"api\"\nkey = [\"client\"]\nover = \"9/1m\"\nthrottle = {}\n";
+
+fn error_of(builder: GateBuilder) -> BuildError {
+    match builder.build() {
+        Ok(_) => panic!("expected an error"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_builder_without_rules_says_what_to_call() {
+    assert_eq!(
+        error_of(Gate::builder()).to_string(),
+        "no rules: expected a call of .file(path) or .rules(set) before .build()"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = error_of(Gate::builder().file("/nowhere/hotgate.toml"));
+    assert_eq!(error.to_string(), "cannot read the rule file /nowhere/hotgate.toml");
+    assert!(error.source().is_some());
+}
+
+#[test]
+fn every_error_of_a_file_is_shown_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hotgate.toml");
+    fs::write(&path, BY_CLIENT.replace("9/1m", "9/1").replace("throttle", "trottle")).unwrap();
+    let shown = error_of(Gate::builder().file(&path)).to_string();
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines.len() >= 2, "{shown}");
+    for line in &lines {
+        assert!(line.starts_with(&format!("{}:", path.display())), "{line}");
+    }
+    assert!(lines.iter().any(|line| line.contains("hotgate.toml:5:8: ")), "{shown}");
+}
+
+#[cfg(not(feature = "axum"))]
+#[test]
+fn rules_by_client_need_a_way_to_know_the_peer() {
+    let deny = "app = \"shop\"\n[[deny]]\nclients = [\"203.0.113.0/24\"]\n";
+    for (rules, what) in [(BY_CLIENT, "the key of rule \"api\""), (deny, "[[allow]] or [[deny]]")] {
+        let shown = error_of(Gate::builder().rules(rules.parse().unwrap())).to_string();
+        assert!(shown.starts_with(what) && shown.contains(".peer(f)"), "{shown}");
+        assert!(Gate::builder().rules(rules.parse().unwrap()).peer(|_| None).build().is_ok());
+    }
+    let anonymous = BY_CLIENT.replace("\"client\"", "");
+    assert!(Gate::builder().rules(anonymous.parse().unwrap()).build().is_ok());
+}
+
+#[test]
+fn what_needs_the_client_is_found_in_fallbacks_and_lists() {
+    let needs = |rules: String| what_needs_the_client(&rules.parse().unwrap()).is_some();
+    assert!(needs(BY_CLIENT.replace("\"client\"", "\"bearer|client\"")));
+    assert!(needs(BY_CLIENT.replace("\"client\"", "\"path\", \"client/24\"")));
+    assert!(!needs(BY_CLIENT.replace("\"client\"", "\"host\"")));
+}
+
+#[test]
+fn the_secret_is_read_beside_the_rule_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hotgate.toml");
+    fs::write(&path, format!("{BY_CLIENT}[privacy]\nsecret_file = \"secret\"\n")).unwrap();
+    let build = || Gate::builder().file(&path).peer(|_| None).build();
+
+    assert!(matches!(build(), Err(BuildError::Secret { path, .. }) if path.ends_with("secret")));
+    fs::write(folder.path().join("secret"), "fifteen bytes..\n").unwrap();
+    assert!(matches!(build(), Err(BuildError::ShortSecret { bytes: 15, .. })));
+    fs::write(folder.path().join("secret"), "sixteen bytes...\n").unwrap();
+    assert!(build().is_ok());
+}
+
+#[test]
+fn equal_secrets_make_equal_keys_whatever_ends_the_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = |text: &str| {
+        let path = folder.path().join("secret");
+        fs::write(&path, text).unwrap();
+        read_secret(&path).unwrap()
+    };
+    assert_eq!(secret("a secret of many bytes"), secret("a secret of many bytes\r\n"));
+    assert_ne!(secret("a secret of many bytes"), secret("a secret of many bytez"));
+}
+
+#[test]
+fn seeds_and_secrets_differ_from_gate_to_gate() {
+    let rules = BY_CLIENT.parse().unwrap();
+    let (one, other) =
+        (config(&rules, Path::new("")).unwrap(), config(&rules, Path::new("")).unwrap());
+    assert_ne!(one.table_seed, other.table_seed);
+    assert_ne!(one.privacy_secret, other.privacy_secret);
+}

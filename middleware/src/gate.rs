@@ -1,0 +1,182 @@
+//! The gate: the engine inside one service instance, with its clock and its thread.
+
+use std::{
+    fmt,
+    net::IpAddr,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc::Sender,
+    },
+};
+
+use bytes::Bytes;
+use hotgate_detector::{Charges, Engine, Outcome, Time};
+use http::{Response, request::Parts};
+use smallvec::SmallVec;
+
+use crate::{
+    BuildError, GateBuilder, GateLayer, facts,
+    log::{Notices, RefusalLog},
+    peer::{self, PeerFn},
+    refusal,
+};
+
+/// The engine inside one service instance.
+///
+/// A cheap clone: all clones, and all layers made of them, share one set of counts. It needs no
+/// runtime, may serve several services, and its one thread, named `hotgate`, ends with the last
+/// clone.
+#[derive(Clone)]
+pub struct Gate(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) clock: Clock,
+    /// Whether anything in the rules asks who the client is.
+    pub(crate) needs_client: bool,
+    pub(crate) peer: Option<Box<PeerFn>>,
+    pub(crate) notices: Notices,
+    pub(crate) refusals: RefusalLog,
+    /// How many services stand behind this gate's layers. While it is one, no request can come to
+    /// this gate twice.
+    pub(crate) doors: AtomicUsize,
+    /// Dropped with the last gate; that ends the thread.
+    pub(crate) _alive: Sender<()>,
+}
+
+/// A monotonic clock whose origin is the building of the gate.
+pub(crate) struct Clock {
+    clock: quanta::Clock,
+    origin: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(clock: quanta::Clock) -> Self {
+        let origin = clock.raw();
+        Clock { clock, origin }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(self.clock.delta_as_nanos(self.origin, self.clock.raw()))
+    }
+}
+
+/// What the gate says of a request.
+pub(crate) enum Admission {
+    Refused(Response<Bytes>),
+    Admitted(Option<Pending>),
+}
+
+impl Gate {
+    /// A builder, which needs rules.
+    pub fn builder() -> GateBuilder {
+        GateBuilder::default()
+    }
+
+    /// A gate with the rules of a file.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps [`GateBuilder::build`] from building it.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Gate, BuildError> {
+        Gate::builder().file(path.as_ref()).build()
+    }
+
+    /// A layer that puts this gate in front of a service.
+    #[must_use]
+    pub fn layer(&self) -> GateLayer {
+        GateLayer::new(self.clone())
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Gate(shared)
+    }
+
+    pub(crate) fn count_door(&self) {
+        self.0.doors.fetch_add(1, Relaxed);
+    }
+
+    /// Decides a request. A [`Decision`](crate::Decision) that has something to say is left in the
+    /// extensions of the request, or of the answer that refuses it.
+    pub(crate) fn admit(&self, parts: &mut Parts) -> Admission {
+        let shared = &*self.0;
+        if shared.doors.load(Relaxed) > 1 && !self.is_first_to_count(parts) {
+            return Admission::Admitted(None);
+        }
+        let client = if shared.needs_client { shared.client(parts) } else { None };
+        let now = shared.clock.now();
+        let mut decision = shared.engine.decide(&facts::of(parts, client), now);
+        if let Some(refusal) = &decision.refusal {
+            shared.refusals.log(refusal, now);
+            let mut response = refusal::answer(refusal, &parts.method);
+            response.extensions_mut().insert(decision);
+            return Admission::Refused(response);
+        }
+        let charges = std::mem::take(&mut decision.charges);
+        if !decision.findings.is_empty() {
+            parts.extensions.insert(decision);
+        }
+        let pending = (!charges.is_empty()).then(|| Pending { gate: self.clone(), charges });
+        Admission::Admitted(pending)
+    }
+
+    /// Marks the request, and says whether it was unmarked: it is counted once, however many of the
+    /// gate's layers it passes.
+    fn is_first_to_count(&self, parts: &mut Parts) -> bool {
+        let counted = parts.extensions.get_or_insert_default::<CountedBy>();
+        let me = Arc::as_ptr(&self.0) as usize;
+        let first = !counted.0.contains(&me);
+        if first {
+            counted.0.push(me);
+        }
+        first
+    }
+}
+
+/// The gates that have counted a request, by their addresses.
+#[derive(Clone, Default)]
+struct CountedBy(SmallVec<[usize; 1]>);
+
+impl Shared {
+    fn client(&self, parts: &Parts) -> Option<IpAddr> {
+        let peer = peer::find(self.peer.as_deref(), parts);
+        let resolved = self.engine.rules().client().resolve(peer, &parts.headers);
+        self.notices.client(peer, &resolved);
+        resolved.client
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("app", &self.0.engine.rules().app()).finish_non_exhaustive()
+    }
+}
+
+/// An admitted request whose response some rule counts. Dropped before the response head, the
+/// request was cancelled.
+pub(crate) struct Pending {
+    gate: Gate,
+    charges: Charges,
+}
+
+impl Pending {
+    pub(crate) fn settle(mut self, outcome: Outcome) {
+        self.settle_once(outcome);
+    }
+
+    fn settle_once(&mut self, outcome: Outcome) {
+        let charges = std::mem::take(&mut self.charges);
+        if !charges.is_empty() {
+            let shared = &*self.gate.0;
+            shared.engine.settle(charges, outcome, shared.clock.now());
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.settle_once(Outcome::Cancelled);
+    }
+}

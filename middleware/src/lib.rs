@@ -1,0 +1,104 @@
+//! A Tower layer that limits, throttles and blocks requests by the rules of one TOML file.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::convert::Infallible;
+//!
+//! use hotgate::{Gate, Peer, PeerAddr};
+//! use http::{Request, Response, StatusCode};
+//! use http_body_util::Full;
+//! use tower::{ServiceBuilder, ServiceExt};
+//!
+//! let rules = r#"
+//!     app = "shop"
+//!     [[rule]]
+//!     name = "api"
+//!     match = "/api/{*rest}"
+//!     key = ["client"]
+//!     over = "2/1m"
+//!     throttle = {}
+//! "#;
+//! let gate = Gate::builder().rules(rules.parse()?).peer(PeerAddr::of).build()?;
+//!
+//! let service = ServiceBuilder::new()
+//!     .layer(gate.layer())
+//!     .service_fn(|_: Request<String>| async { Ok::<_, Infallible>(Response::new(Full::from("hello"))) });
+//!
+//! let mut statuses = Vec::new();
+//! for _ in 0..3 {
+//!     let mut request = Request::get("/api/orders").body(String::new())?;
+//!     request.extensions_mut().insert(PeerAddr(Peer::Ip([203, 0, 113, 9].into())));
+//!     statuses.push(service.clone().oneshot(request).await?.status());
+//! }
+//! assert_eq!(statuses, [StatusCode::OK, StatusCode::OK, StatusCode::TOO_MANY_REQUESTS]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Axum
+//!
+//! With the feature `axum` the gate finds the peer by itself, where the server tells it, and knows
+//! the matched route and the path that nested routers shorten.
+//!
+#![cfg_attr(feature = "axum", doc = "```no_run")]
+#![cfg_attr(not(feature = "axum"), doc = "```ignore")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::net::SocketAddr;
+//!
+//! use axum::{Router, routing::get};
+//!
+//! let gate = hotgate::Gate::from_file("hotgate.toml")?;
+//! let app = Router::new()
+//!     .route("/api/orders", get(|| async { "none yet" }))
+//!     .layer(gate.layer()); // the layer added last is outermost; only CORS belongs outside
+//!
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+//! axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where the layer belongs
+//!
+//! Outermost, so that what it refuses costs nothing further in; but inside a CORS layer, or a
+//! browser reports a refusal as a CORS error. It asks the inner service for readiness only once a
+//! request is admitted, so a refusal holds no permit of a concurrency limit inside, and a refused
+//! client is answered while the service is saturated.
+//!
+//! A request is counted once, however many times layers of the same gate stand in its way.
+//!
+//! # What it tells
+//!
+//! Refusals are RFC 9457 problem documents. A [`Decision`] stands in the response's extensions of a
+//! refusal, and in the request's extensions where a rule has something to say (the key is hot, or an
+//! observing rule would have refused). Verdicts, refusals (some a second) and warnings are `tracing`
+//! events of the target `hotgate`; counters named `hotgate_*` go through the `metrics` facade.
+
+mod body;
+mod builder;
+mod counters;
+mod error;
+mod facts;
+mod fields;
+mod future;
+mod gate;
+mod layer;
+mod log;
+mod peer;
+mod refusal;
+mod service;
+mod worker;
+
+pub use body::ResponseBody;
+pub use builder::GateBuilder;
+pub use error::BuildError;
+pub use future::ResponseFuture;
+pub use gate::Gate;
+pub use layer::GateLayer;
+pub use peer::PeerAddr;
+pub use service::GateService;
+
+pub use hotgate_detector::{Cause, Decision, DecisionId, Finding, Refusal};
+pub use hotgate_rules::{Disclose, Peer, Problem, Problems, RuleSet};

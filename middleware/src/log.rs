@@ -1,0 +1,181 @@
+//! What the gate tells: verdicts, refusals (some a second), and warnings (each once).
+
+use std::{
+    fmt,
+    io::{self, Write as _},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+};
+
+use hotgate_detector::{Change, Event, Refusal, Time};
+use hotgate_rules::{PartKind, Peer, Resolved, Rule};
+
+/// The target of every event.
+const TARGET: &str = "hotgate";
+
+/// Refusals of one gate that are logged in one second. A flood of refusals must not become a flood
+/// of log lines; those beyond are counted and told as a number.
+const REFUSALS_PER_SECOND_MAX: u64 = 10;
+
+/// Says a warning to the subscriber, or to stderr where there is none.
+pub(crate) fn warn(message: fmt::Arguments<'_>) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::warn!(target: TARGET, "{message}");
+    } else {
+        // There is nobody to tell that stderr is closed.
+        let _ = writeln!(io::stderr().lock(), "hotgate: warning: {message}");
+    }
+}
+
+/// One event for each change of a verdict.
+pub(crate) fn verdict(event: &Event) {
+    let Event { rule, action, key, observed, manual, repeat, .. } = event;
+    let lasts = event.duration();
+    macro_rules! say {
+        ($level:ident, $message:literal) => {
+            tracing::$level!(
+                target: TARGET, rule = &**rule, action, key = &**key, ?lasts, observed, manual, repeat, $message
+            )
+        };
+    }
+    match event.change {
+        Change::Began if *observed => say!(info, "hot, observed only"),
+        Change::Began => say!(warn, "hot"),
+        Change::GoesOn => say!(info, "still hot"),
+        Change::Ended => say!(info, "cooled"),
+        Change::Lifted => say!(info, "lifted"),
+        _ => say!(info, "changed"),
+    }
+}
+
+/// Logs refusals, at most [`REFUSALS_PER_SECOND_MAX`] in a second.
+#[derive(Debug, Default)]
+pub(crate) struct RefusalLog {
+    /// The second, and in the low byte how many were logged in it.
+    logged: AtomicU64,
+    unlogged: AtomicU64,
+}
+
+impl RefusalLog {
+    pub(crate) fn log(&self, refusal: &Refusal, now: Time) {
+        if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
+            return;
+        }
+        if !self.has_room(now) {
+            self.unlogged.fetch_add(1, Relaxed);
+            return;
+        }
+        tracing::info!(
+            target: TARGET,
+            id = %refusal.id,
+            rule = refusal.rule.as_deref(),
+            status = refusal.status.as_u16(),
+            cause = ?refusal.cause,
+            "refused"
+        );
+    }
+
+    /// Tells how many refusals were not logged, once their second is over.
+    pub(crate) fn say_rest(&self, now: Time) {
+        if self.logged.load(Relaxed) >> 8 >= second(now) {
+            return;
+        }
+        let unlogged = self.unlogged.swap(0, Relaxed);
+        if unlogged > 0 {
+            tracing::info!(target: TARGET, unlogged, "refused more, beyond {REFUSALS_PER_SECOND_MAX} a second");
+        }
+    }
+
+    fn has_room(&self, now: Time) -> bool {
+        let second = second(now);
+        let next = |logged: u64| {
+            if logged >> 8 < second {
+                return Some(second << 8 | 1);
+            }
+            (logged & 0xff < REFUSALS_PER_SECOND_MAX).then_some(logged + 1)
+        };
+        self.logged.fetch_update(Relaxed, Relaxed, next).is_ok()
+    }
+}
+
+fn second(now: Time) -> u64 {
+    now.as_nanos() / 1_000_000_000
+}
+
+/// What is amiss with the clients' addresses: counted each time, told once.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    pub(crate) no_peer: AtomicU64,
+    pub(crate) unusable_hops: AtomicU64,
+    said_no_peer: Once,
+    said_untrusted_proxy: Once,
+}
+
+impl Notices {
+    pub(crate) fn client(&self, peer: Option<Peer>, resolved: &Resolved) {
+        if resolved.unusable_hop {
+            self.unusable_hops.fetch_add(1, Relaxed);
+        }
+        if resolved.untrusted_proxy && self.said_untrusted_proxy.is_first() {
+            warn(format_args!(
+                "a private address that is no trusted proxy sends a forwarding header: if it is your \
+                 proxy, all its clients share one key; set [client] source and trusted_proxies"
+            ));
+        }
+        if peer.is_none() {
+            self.no_peer.fetch_add(1, Relaxed);
+            if self.said_no_peer.is_first() {
+                warn(format_args!(
+                    "a request came without its peer's address, so rules by client do not see it: serve \
+                     with into_make_service_with_connect_info::<SocketAddr>(), or insert a \
+                     hotgate::PeerAddr where connections are accepted"
+                ));
+            }
+        }
+    }
+}
+
+/// Says once that a rule matched many requests and found a key in none.
+pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
+    let asks_client =
+        rule.key.parts().flatten().any(|kind| matches!(kind, PartKind::Client { .. }));
+    let cause = if asks_client && no_peer > 0 {
+        "the server does not tell the peer's address"
+    } else if asks_client {
+        "the peer has no network address, or a proxy does not send what [client] source names"
+    } else {
+        "no request carries all parts of it; is a name misspelt?"
+    };
+    warn(format_args!(
+        "rule {:?} matched {unkeyed} requests and found its key {:?} in none: {cause}",
+        rule.name,
+        rule.key.to_string()
+    ));
+}
+
+#[derive(Debug, Default)]
+struct Once(AtomicBool);
+
+impl Once {
+    fn is_first(&self) -> bool {
+        !self.0.load(Relaxed) && !self.0.swap(true, Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_refusals_a_second_are_logged() {
+        let log = RefusalLog::default();
+        let room = |millis: u64| {
+            let now = Time::from_nanos(millis * 1_000_000);
+            (0..100).filter(|_| log.has_room(now)).count()
+        };
+        assert_eq!(room(0), 10);
+        assert_eq!(room(999), 0);
+        assert_eq!(room(1_000), 10);
+        assert_eq!(room(999), 0, "a clock read late on another thread opens no second anew");
+        assert_eq!(room(3_600_000), 10);
+    }
+}

@@ -1,0 +1,228 @@
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use hotgate_rules::Peer;
+use http::{Request, request::Parts};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+
+use super::*;
+use crate::{Gate, PeerAddr, gate::Admission};
+
+fn pair(rules: &str) -> (Gate, Worker, Arc<quanta::Mock>) {
+    let (clock, mock) = quanta::Clock::mock();
+    let rules = format!("app = \"test\"\n{rules}").parse().unwrap();
+    let (gate, worker) = Gate::builder().rules(rules).peer(PeerAddr::of).pair(clock).unwrap();
+    (gate, worker, mock)
+}
+
+fn tick(worker: &mut Worker) {
+    let shared = worker.shared.upgrade().unwrap();
+    worker.survive_tick(&shared);
+}
+
+fn request(path: &str, known: bool) -> Parts {
+    let mut request = Request::get(path).body(()).unwrap();
+    if known {
+        request.extensions_mut().insert(PeerAddr(Peer::Ip([203, 0, 113, 9].into())));
+    }
+    request.into_parts().0
+}
+
+/// Whether a request passes, its response left open no longer than this call.
+fn passes(gate: &Gate, mut parts: Parts) -> bool {
+    matches!(gate.admit(&mut parts), Admission::Admitted(_))
+}
+
+const BLOCK: &str =
+    "[[rule]]\nname = \"login\"\nkey = [\"client\"]\nover = \"2/1m\"\nblock = { for = \"15m\" }\n";
+const OBSERVE: &str = "[[rule]]\nname = \"api\"\nkey = [\"client\"]\nover = \"1/1m\"\nthrottle = {}\nmode = \"observe\"\n";
+const REJECT: &str = "[[rule]]\nname = \"strict\"\nmatch = \"/strict\"\nkey = [\"header:x-key\"]\nmissing_key = \"reject\"\nover = \"9/1m\"\nthrottle = {}\n";
+
+/// What stands in `snapshotter`, summed over all snapshots, as `name{rule,outcome}`.
+fn add(totals: &mut HashMap<String, f64>, snapshotter: &Snapshotter) {
+    for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+        let key = key.key();
+        let labels: Vec<&str> = key.labels().map(|label| label.value()).collect();
+        let name = format!("{}{{{}}}", key.name(), labels.join(","));
+        match value {
+            DebugValue::Counter(count) => *totals.entry(name).or_default() += count as f64,
+            DebugValue::Gauge(value) => drop(totals.insert(name, value.into_inner())),
+            DebugValue::Histogram(_) => unreachable!("the gate has no histogram"),
+        }
+    }
+}
+
+#[test]
+fn counters_say_what_happened_under_rule_action_and_outcome() {
+    let (gate, mut worker, _mock) = pair(&format!("{BLOCK}{OBSERVE}{REJECT}"));
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let mut totals = HashMap::new();
+    metrics::with_local_recorder(&recorder, || {
+        for _ in 0..3 {
+            for _ in 0..2 {
+                passes(&gate, request("/", true));
+            }
+            passes(&gate, request("/strict", false));
+            tick(&mut worker);
+            add(&mut totals, &snapshotter);
+        }
+    });
+    let total = |name: &str| totals.get(name).copied().unwrap_or(f64::NAN);
+    let requests = |labels: &str| total(&format!("hotgate_requests_total{{{labels}}}"));
+    assert_eq!(requests("login,block,admitted"), 2.0);
+    assert_eq!(requests("login,block,refused"), 4.0);
+    assert_eq!(requests("login,block,unkeyed"), 3.0);
+    assert_eq!(requests("api,throttle,admitted"), 1.0);
+    assert_eq!(requests("api,throttle,would_refuse"), 5.0);
+    assert_eq!(requests("api,throttle,refused"), 0.0);
+    assert_eq!(requests("strict,throttle,refused"), 3.0);
+    assert_eq!(requests("strict,throttle,admitted"), 0.0, "the rejected are not counted twice");
+    assert_eq!(requests("strict,throttle,unkeyed"), 0.0);
+    assert_eq!(total("hotgate_verdicts{login,block}"), 1.0);
+    assert_eq!(total("hotgate_no_peer_total{}"), 3.0);
+    assert_eq!(total("hotgate_evicted_live_total{login,block}"), 0.0);
+}
+
+#[test]
+fn each_change_of_a_verdict_is_one_event() {
+    let (gate, mut worker, mock) = pair(BLOCK);
+    let logged = Logged::default();
+    let _guard = logged.listen();
+    for _ in 0..9 {
+        passes(&gate, request("/", true));
+    }
+    tick(&mut worker);
+    tick(&mut worker);
+    let began = logged.lines_with(" hot ");
+    assert_eq!(began.len(), 1, "{began:?}");
+    for part in [
+        "WARN hotgate",
+        "rule=\"login\"",
+        "action=\"block\"",
+        "key=\"client=203.0.113.9\"",
+        "lasts=900s",
+    ] {
+        assert!(began[0].contains(part), "{part} in {}", began[0]);
+    }
+    mock.increment(Duration::from_secs(901));
+    tick(&mut worker);
+    tick(&mut worker);
+    assert_eq!(logged.lines_with("cooled").len(), 1);
+    assert!(passes(&gate, request("/", true)));
+}
+
+#[test]
+fn a_rule_that_keyed_nothing_says_so_once() {
+    let (gate, mut worker, _mock) = pair(BLOCK);
+    let logged = Logged::default();
+    let _guard = logged.listen();
+    for (requests, said) in [(999, 0), (1, 1), (1_000, 1)] {
+        for _ in 0..requests {
+            assert!(passes(&gate, request("/", false)));
+        }
+        tick(&mut worker);
+        assert_eq!(logged.lines_with("found its key").len(), said, "after {requests} more");
+    }
+    let said = logged.lines_with("found its key");
+    assert!(said[0].contains("rule \"login\" matched 1000 requests"), "{}", said[0]);
+    assert!(said[0].contains("the server does not tell the peer's address"), "{}", said[0]);
+}
+
+/// Panics at the first counter it is asked for.
+struct Panics;
+
+impl metrics::Recorder for Panics {
+    fn describe_counter(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+    fn describe_gauge(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+    fn describe_histogram(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+    fn register_counter(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
+        panic!("a recorder that panics, as asked")
+    }
+    fn register_gauge(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
+        metrics::Gauge::noop()
+    }
+    fn register_histogram(
+        &self,
+        _: &metrics::Key,
+        _: &metrics::Metadata<'_>,
+    ) -> metrics::Histogram {
+        metrics::Histogram::noop()
+    }
+}
+
+#[test]
+fn a_recorder_that_panics_costs_a_tick_and_no_count() {
+    let (gate, mut worker, _mock) = pair(BLOCK);
+    passes(&gate, request("/", true));
+    metrics::with_local_recorder(&Panics, || tick(&mut worker));
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    metrics::with_local_recorder(&recorder, || tick(&mut worker));
+    let mut totals = HashMap::new();
+    add(&mut totals, &snapshotter);
+    assert_eq!(totals["hotgate_requests_total{login,block,admitted}"], 1.0);
+}
+
+#[test]
+fn the_thread_ends_with_the_last_gate() {
+    let (gate, worker, _mock) = pair(BLOCK);
+    let thread = thread::spawn(|| worker.run());
+    let last = gate.clone();
+    drop(gate);
+    assert!(!thread.is_finished());
+    drop(last);
+    let dropped = Instant::now();
+    thread.join().unwrap();
+    assert!(dropped.elapsed() < Duration::from_secs(10), "dropping the last gate ends it");
+}
+
+/// What is logged on this thread.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl Logged {
+    fn listen(&self) -> tracing::subscriber::DefaultGuard {
+        let writer = self.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::set_default(lines.finish())
+    }
+
+    fn lines_with(&self, text: &str) -> Vec<String> {
+        let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        all.lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
+    }
+}
+
+impl io::Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

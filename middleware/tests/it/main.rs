@@ -1,0 +1,15 @@
+//! The gate in process, over services of every temper.
+
+#![allow(clippy::unwrap_used, reason = "the lint knows tests, not what they share")]
+
+mod answers;
+#[cfg(feature = "axum")]
+mod axum_app;
+mod bodies;
+mod contract;
+mod doors;
+mod observe;
+mod parallel;
+mod peers;
+mod settling;
+mod support;
