@@ -59,7 +59,7 @@ pub enum Unparsed {
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line without its end.
+    /// Reads a line without its end; a syslog header before it is dropped.
     ///
     /// Whatever a client can write (the user name, the request, the referer, the user agent) changes
     /// neither the client nor the time: the client is the first field, and the date is the first
@@ -74,6 +74,7 @@ impl<'a> Line<'a> {
             [b'"', ..] => return Err(Unparsed::Quoted),
             _ => {}
         }
+        let line = without_syslog_header(line);
         let first = line.split(|byte| *byte == b' ').next().unwrap_or_default();
         let (date, rest) = find_date(line).ok_or(Unparsed::NoDate)?;
         let time = date::read(date).ok_or(Unparsed::BadDate)?;
@@ -86,6 +87,27 @@ impl<'a> Line<'a> {
             status,
             agent: read_agent(rest),
         })
+    }
+}
+
+/// What follows `Sep 15 16:13:46 host nginx[2869]: ` (RFC 3164, 4.1), which servers that log through
+/// syslog put before each line. A client writes nothing before its address, so it cannot forge one.
+fn without_syslog_header(line: &[u8]) -> &[u8] {
+    const SHAPE: &[u8] = b"Aaa 00 00:00:00 ";
+    let fits = |(index, (byte, shape)): (usize, (&u8, &u8))| match shape {
+        // A day of one digit is padded with a space.
+        b'0' => byte.is_ascii_digit() || (index == 4 && *byte == b' '),
+        b'A' | b'a' => byte.is_ascii_alphabetic(),
+        literal => byte == literal,
+    };
+    let Some((date, rest)) = line.split_at_checked(SHAPE.len()) else { return line };
+    if !date.iter().zip(SHAPE).enumerate().all(fits) {
+        return line;
+    }
+    let mut fields = rest.splitn(3, |byte| *byte == b' ');
+    match (fields.next(), fields.next(), fields.next()) {
+        (Some(_host), Some([.., b':']), Some(message)) => message,
+        _ => line,
     }
 }
 

@@ -80,6 +80,20 @@ fn the_first_field_is_the_client_if_it_is_an_address() {
     }
 }
 
+/// C48: the same line through syslog.
+#[test]
+fn a_syslog_header_is_no_part_of_the_line() {
+    let line = format!("203.0.113.9 - - [{DATE}] \"GET /x HTTP/1.1\" 200 1");
+    for header in ["Sep 15 16:13:46 host nginx[2869]: ", "Sep  5 16:13:46 a.example nginx: "] {
+        assert_eq!(read(&format!("{header}{line}")), read(&line), "{header}");
+    }
+    let others =
+        ["Sep 15 16:13:46 host ", "Sep 15 16:13 host nginx: ", "host nginx: ", "Sep 15 16:13:46 "];
+    for header in others {
+        assert_eq!(read(&format!("{header}{line}")).client, None, "{header}");
+    }
+}
+
 /// C101
 #[test]
 fn any_user_name_parses() {

@@ -138,6 +138,18 @@ fn the_log_of_attackers_that_no_short_window_catches() {
     cases.iter().for_each(|case| check(&log, case));
 }
 
+/// C48: the login page answers a failed login with 200, through syslog.
+#[test]
+fn failed_logins_that_answer_200_are_counted() {
+    let Some(log) = data("crowdsec-hub/http-bf-wordpress-bf.log") else { return };
+    let terms = "match = \"POST /wp-login.php\"\ncount = { status = [200] }\nover = \"5/1m\"\nblock = { for = \"10m\" }";
+    let report = replay(&log, terms);
+    assert_eq!((report["parsed"].as_u64(), report["no_client"].as_u64()), (Some(9), Some(0)));
+    let rule = &report["rules"][0];
+    assert_eq!(rule["keys"][0]["key"], "client=81.150.104.130");
+    assert_eq!((rule["matched"].as_u64(), rule["refused"].as_u64()), (Some(9), Some(4)), "{rule}");
+}
+
 /// C99: what is no request is one all the same to its client.
 #[test]
 fn malformed_requests_count_for_their_client() {
