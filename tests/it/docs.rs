@@ -16,15 +16,18 @@ const FILE: &str = "hotgate.toml";
 
 #[test]
 fn every_rule_file_in_a_document_is_as_it_is_shown() {
-    let faults = |name: &str| {
-        let text = fs::read_to_string(root().join(name)).ok()?;
-        Some(faults(&text).into_iter().map(|fault| format!("{name}:{fault}")).collect())
-    };
-    let rules: Vec<String> = faults("docs/rules.md").expect("docs/rules.md is there");
-    // A README is no rule file's only home: it may be absent.
-    let readme = faults("README.md").unwrap_or_default();
-    let found = [rules, readme].concat();
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    // What must be shown keeps the test from passing over nothing.
+    for (name, shown_min) in [("docs/rules.md", 8), ("README.md", 0)] {
+        let text = fs::read_to_string(root().join(name));
+        if shown_min == 0 && text.is_err() {
+            continue;
+        }
+        let text = text.expect(name);
+        let shown = text.lines().filter(|line| line.starts_with("```toml")).count();
+        assert!(shown >= shown_min, "{name} shows {shown} rule files");
+        let found = faults(&text);
+        assert!(found.is_empty(), "{name}:{}", found.join(&format!("\n{name}:")));
+    }
 }
 
 #[test]
@@ -79,17 +82,18 @@ fn what_is_listed_as_not_available_yet_is_refused_as_that() {
     let (_, section) = document.split_once("\n## Not available yet\n").expect("the section");
     let rows: Vec<(&str, &str)> = section
         .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | "))
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "))
+        .filter(|(_, names)| names.starts_with('`'))
         .collect();
     assert!(rows.len() >= 5, "found only {rows:?}");
     for (place, names) in rows {
         for name in names.split('`').skip(1).step_by(2) {
-            let (_, said) = read(&match place {
+            let (_, said) = read(&match place.trim_matches('`') {
                 "key" => format!("[[rule]]\nkey = [\"{name}\"]"),
-                "count" | "throttle" => format!("[[rule]]\n{place} = {{ {name} = 1 }}"),
-                "[[rule.override]]" => format!("[[rule]]\n{place}\n{name} = 1"),
-                "[[rule]]" => format!("{place}\n{name} = 1"),
-                "app" => format!("{name} = 1"),
+                place @ ("count" | "throttle") => format!("[[rule]]\n{place} = {{ {name} = 1 }}"),
+                "[[rule.override]]" => format!("[[rule]]\n[[rule.override]]\n{name} = 1"),
+                "[[rule]]" => format!("[[rule]]\n{name} = 1"),
+                "top level" => format!("{name} = 1"),
                 other => panic!("no such place: {other}"),
             });
             let refused = |line: &str| {
@@ -130,7 +134,7 @@ fn a_document_that_shows_something_else_is_at_fault() {
         // The places would not be those that the reader counts.
         (format!("{}{}", bad.replace("app", "ap"), said("")), 1),
         (part.replace("toml", "toml,ignore"), 1),
-        ("nothing to read".to_owned(), 1),
+        ("nothing to read".to_owned(), 0),
         ("```toml\napp = \"a\"\n".to_owned(), 1),
     ] {
         let found = faults(&document);
@@ -154,9 +158,6 @@ fn faults(document: &str) -> Vec<String> {
     };
     let shown: Vec<usize> =
         (0..blocks.len()).filter(|at| blocks[*at].info.starts_with("toml")).collect();
-    if shown.is_empty() {
-        return vec!["1: shows no rule file".to_owned()];
-    }
     let fault = |at: usize| {
         let fault = fault_of(&blocks[at], blocks.get(at + 1))?;
         Some(format!("{}: {fault}", blocks[at].line))
@@ -233,7 +234,7 @@ fn blocks(document: &str) -> Result<Vec<Block>, usize> {
 fn example_files() -> Vec<PathBuf> {
     let entries = |folder: &str| {
         let entries = fs::read_dir(root().join(folder)).expect(folder);
-        entries.map(|entry| entry.unwrap().path())
+        entries.map(|entry| entry.expect("a readable folder").path())
     };
     let named: Vec<PathBuf> = entries("rules/examples").collect();
     let services = entries("examples").map(|folder| folder.join(FILE)).filter(|file| file.exists());
@@ -241,7 +242,7 @@ fn example_files() -> Vec<PathBuf> {
 }
 
 fn rules_document() -> String {
-    fs::read_to_string(root().join("docs/rules.md")).unwrap()
+    fs::read_to_string(root().join("docs/rules.md")).expect("docs/rules.md is there")
 }
 
 fn root() -> PathBuf {
