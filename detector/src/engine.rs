@@ -98,7 +98,9 @@ impl Engine {
         let mut probes = Probes::new();
         for index in matched.rules().filter(|index| passes_by[index / 64] >> (index % 64) & 1 == 0)
         {
-            probes.extend(self.probe(index, facts, mode));
+            if let Some(probe) = self.probe(index, facts, mode) {
+                probes.push(probe);
+            }
         }
         let charges = if facts.is_preflight() {
             probes.iter_mut().for_each(|probe| probe.check_block(now));
@@ -137,23 +139,26 @@ impl Engine {
 
     /// Locks the counts of all matched keys, in the order of the rules; checks all; charges all.
     fn check_and_charge(&self, probes: &mut Probes<'_>, facts: &Facts<'_>, now: Time) -> Charges {
-        probes.iter_mut().for_each(|probe| probe.check(now));
-        let enforced = |probe: &&Probe<'_>| probe.enforced;
-        let mut refusals = probes.iter().filter(enforced).filter_map(|probe| probe.refuses);
-        let is_pending = |refuses: Refuses| refuses.cause == Cause::Pending;
-        let refused = refusals.clone().any(|refuses| !is_pending(refuses));
-        // A request refused only for what is still pending is charged to nothing.
-        if !refused && refusals.any(is_pending) {
-            probes.iter_mut().for_each(Probe::unlock);
-            return Charges::default();
+        let (mut refused, mut pending) = (false, false);
+        for probe in probes.iter_mut() {
+            probe.check(now);
+            if let (Some(refuses), true) = (probe.refuses, probe.enforced) {
+                refused |= refuses.cause != Cause::Pending;
+                pending |= refuses.cause == Cause::Pending;
+            }
         }
-        let secret = &self.config.privacy_secret;
-        Charges(
-            probes
-                .iter_mut()
-                .filter_map(|probe| probe.charge(facts, refused, now, secret))
-                .collect(),
-        )
+        let mut charges = Charges::default();
+        for probe in probes {
+            // A request refused only for what is still pending is charged to nothing.
+            if pending && !refused {
+                probe.unlock();
+            } else if let Some(charge) =
+                probe.charge(facts, refused, now, &self.config.privacy_secret)
+            {
+                charges.0.push(charge);
+            }
+        }
+        charges
     }
 
     fn conclude(&self, probes: &Probes<'_>, charges: Charges) -> Decision {

@@ -30,6 +30,7 @@ pub enum Standing {
 /// One `[[allow]]` or `[[deny]]`, its rule names resolved to positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
+    /// Canonical: no IPv4-mapped ones.
     pub(crate) clients: Vec<IpNet>,
     /// `None`: a deny; `Some(None)`: past all rules; `Some(Some(bits))`: past those.
     pub(crate) allow: Option<Option<[u64; 4]>>,
@@ -64,7 +65,7 @@ impl ClientLists {
         for entry in entries {
             let end = entry.until.map_or(FOREVER, |seconds| i128::from(seconds) * 1_000_000_000);
             for net in entry.clients {
-                let listed = lists.listed(canonical(net));
+                let listed = lists.listed(net);
                 match entry.allow {
                     None => listed.denied = listed.denied.max(end),
                     Some(None) => listed.allowed = listed.allowed.max(end),
@@ -120,16 +121,6 @@ impl Prefixes {
     fn listed(&self, client: IpAddr) -> Option<&Listed> {
         let net = IpNet::new(client, self.length).ok()?;
         self.networks.get(&net.network())
-    }
-}
-
-/// An IPv4-mapped network as the IPv4 network it is: clients come canonical.
-fn canonical(net: IpNet) -> IpNet {
-    match net.addr().to_canonical() {
-        IpAddr::V4(addr) if net.prefix_len() >= 96 && net.addr().is_ipv6() => {
-            IpNet::new(addr.into(), net.prefix_len() - 96).unwrap_or(net)
-        }
-        _ => net,
     }
 }
 
@@ -202,11 +193,9 @@ mod tests {
         check(&[allow_past("203.0.113.0/24", 0)], "203.0.113.1", Standing::Unlisted);
     }
 
-    // C59
     #[test]
-    fn a_mapped_network_is_the_ipv4_network_it_is() {
+    fn a_network_covers_its_own_family_only() {
         check(&[allow("127.0.0.0/8")], "127.0.0.1", Standing::Allowed);
-        check(&[allow("::ffff:127.0.0.0/104")], "127.0.0.1", Standing::Allowed);
         check(&[allow("::/0")], "127.0.0.1", Standing::Unlisted);
         check(&[allow("0.0.0.0/0")], "2001:db8::1", Standing::Unlisted);
         check(&[deny("2001:db8::/32")], "2001:db8::1", Standing::Denied);

@@ -73,6 +73,17 @@ impl RuleSet {
         &self.rules
     }
 
+    /// The same rules, those at these positions switched off: a log may not hold what they look at.
+    #[must_use]
+    pub fn with_rules_off(mut self, positions: &[usize]) -> Self {
+        for position in positions {
+            if let Some(rule) = self.rules.get_mut(*position) {
+                rule.mode = Mode::Off;
+            }
+        }
+        self
+    }
+
     /// What is allowed but likely not meant.
     #[must_use]
     pub fn warnings(&self) -> &[Problem] {

@@ -9,11 +9,10 @@ use std::{
     borrow::Cow,
     fmt::{self, Write as _},
     hash::{Hash, Hasher},
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
 use http::{HeaderName, header};
-use ipnet::IpNet;
 use smallvec::SmallVec;
 
 pub use extract::MissingPart;
@@ -162,10 +161,16 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     fn network(addr: IpAddr, v4: u8, v6: u8) -> Self {
-        let addr = addr.to_canonical();
-        let prefix = if addr.is_ipv4() { v4 } else { v6 };
-        let net = IpNet::new_assert(addr, prefix);
-        Value::Network(net.network(), prefix)
+        match addr.to_canonical() {
+            IpAddr::V4(addr) => {
+                let host = u32::MAX.checked_shr(v4.into()).unwrap_or(0);
+                Value::Network(Ipv4Addr::from_bits(addr.to_bits() & !host).into(), v4)
+            }
+            IpAddr::V6(addr) => {
+                let host = u128::MAX.checked_shr(v6.into()).unwrap_or(0);
+                Value::Network(Ipv6Addr::from_bits(addr.to_bits() & !host).into(), v6)
+            }
+        }
     }
 
     fn of_list(mut values: Vec<Cow<'a, [u8]>>) -> Option<Self> {

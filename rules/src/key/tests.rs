@@ -417,6 +417,31 @@ fn a_missing_part_is_skipped_or_shared_but_never_made_up() {
 }
 
 #[test]
+fn hashing_a_key_without_making_it_gives_the_keys_own_hash() {
+    use std::hash::{BuildHasher, Hash as _, Hasher as _, RandomState};
+
+    let headers = headers(&[("x-a", "a"), ("x-a", "b")]);
+    let kinds = [CLIENT, header_kind("x-a"), query_kind("q"), PartKind::Host];
+    let share = Rule { missing_key: MissingKey::Share, ..rule(&kinds) };
+    let random = RandomState::new();
+    for client in ["203.0.113.9", "2001:db8::9"] {
+        for query in [None, Some("q=1"), Some("q=1&q=2")] {
+            let client = Some(client.parse().unwrap());
+            let facts = Facts { client, query, ..facts(&headers, "/") };
+            let key = share.key(&facts).unwrap();
+            let (mut made, mut unmade) = (random.build_hasher(), random.build_hasher());
+            key.hash(&mut made);
+            share.hash_key(&facts, &mut unmade).unwrap();
+            assert_eq!(made.finish(), unmade.finish(), "{key:?}");
+            assert_eq!(random.hash_one(&key), random.hash_one(key.clone().into_owned()));
+        }
+    }
+    let facts = facts(&headers, "/");
+    let missing = rule(&kinds).hash_key(&facts, &mut random.build_hasher());
+    assert_eq!(missing, Err(MissingPart { by_client: false }));
+}
+
+#[test]
 fn an_empty_key_is_one_for_all() {
     let none = HeaderMap::new();
     let rule = rule(&[]);

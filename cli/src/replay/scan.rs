@@ -1,0 +1,85 @@
+//! The first pass over the logs: every line's time, and what the lines hold.
+
+use std::io;
+
+use hotgate_detector::Time;
+use serde::Serialize;
+
+use super::{
+    order::Entry,
+    source::{LINE_BYTES_MAX, Source},
+};
+use crate::log::{Line, Unparsed};
+
+/// Unparsed lines that are shown.
+const BAD_LINES_SHOWN: usize = 3;
+
+/// What the first pass found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    pub(super) lines: u64,
+    pub(super) parsed: u64,
+    /// Parsed lines whose time is before that of the parsed line before them in the same log.
+    pub(super) reordered: u64,
+    /// Parsed lines whose first field is no address.
+    pub(super) no_client: u64,
+    /// Parsed lines in the Combined format.
+    pub(super) combined: u64,
+    /// The first and the last moment.
+    pub(super) span: Option<(Time, Time)>,
+    /// The first unparsed lines.
+    pub(super) bad_lines: Vec<BadLine>,
+}
+
+/// A line that could not be parsed.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct BadLine {
+    pub(super) log: String,
+    /// From 1.
+    pub(super) line: u64,
+    pub(super) reason: String,
+}
+
+impl Scan {
+    pub(super) fn unparsed(&self) -> u64 {
+        self.lines - self.parsed
+    }
+
+    /// Reads the `index`th log to its end and hands every parsed line's entry to `push`.
+    pub(super) fn read(
+        &mut self,
+        index: usize,
+        source: &mut Source,
+        mut push: impl FnMut(Entry) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let name = source.name.clone();
+        let (mut number, mut before) = (0, None);
+        source.for_each_line(|place, bytes| {
+            number += 1;
+            self.lines += 1;
+            let line = bytes.ok_or(Unparsed::TooLong(LINE_BYTES_MAX)).and_then(Line::read);
+            match line {
+                Ok(line) => {
+                    self.reordered += u64::from(before.is_some_and(|before| line.time < before));
+                    before = Some(line.time);
+                    self.count(&line);
+                    push(Entry::new(line.time, index, place))?;
+                }
+                Err(reason) if self.bad_lines.len() < BAD_LINES_SHOWN => {
+                    let (log, reason) = (name.clone(), reason.to_string());
+                    self.bad_lines.push(BadLine { log, line: number, reason });
+                }
+                Err(_) => {}
+            }
+            Ok(())
+        })
+    }
+
+    fn count(&mut self, line: &Line<'_>) {
+        self.parsed += 1;
+        self.no_client += u64::from(line.client.is_none());
+        self.combined += u64::from(line.agent.is_some());
+        let (from, to) = self.span.unwrap_or((line.time, line.time));
+        self.span = Some((from.min(line.time), to.max(line.time)));
+    }
+}

@@ -1,0 +1,114 @@
+use hotgate_cli::Status;
+
+use crate::{arg, file, hotgate};
+
+const GOOD: &str = r#"
+app = "shop"
+
+[[rule]]
+name = "login-stuffing"
+match = ["POST /login", "/auth.Auth/Login"]
+except = ["/login/help"]
+key = ["client"]
+count = { status = [401, "5xx"] }
+over = "10/1m"
+block = { for = "15m" }
+
+[[rule]]
+name = "slow"
+key = ["client", "param:id"]
+match = "/x/{id}"
+over = "40/40h"
+throttle = {}
+mode = "observe"
+
+[[rule]]
+name = "everything"
+key = []
+over = "5/4s"
+throttle = {}
+
+[[rule]]
+name = "trap"
+match = "/.env"
+key = ["client"]
+always = true
+block = {}
+"#;
+
+#[test]
+fn a_valid_file_is_said_rule_by_rule_with_its_sustained_rates() {
+    let rules = file(GOOD);
+    let run = hotgate(["check", arg(rules.path())]);
+    assert_eq!(run.status, Status::Done, "{}", run.err);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "login-stuffing: POST /login and /auth.Auth/Login except /login/help, by client: \
+             10 responses with 401 or 5xx in any 1m (sustained: 10 a minute) block for 15m with 403",
+            // C24: who meant 40 a second sees it here.
+            "slow: /x/{id}, by client,param:id: at most 40 admitted in any 40h \
+             (sustained: 1 an hour), the rest 429 (observes: nobody is refused)",
+            "everything: every request, as one budget: at most 5 admitted in any 4s \
+             (sustained: 1.25 a second), the rest 429",
+            "trap: /.env, by client: every one is refused with 403",
+        ]
+    );
+}
+
+#[test]
+fn every_error_is_said_with_its_place_and_the_exit_status_is_2() {
+    let rules = file("app = \"Shop!\"\n[[rule]]\nname = \"a\"\nkey = [\"clint\"]\nover = \"10\"\n");
+    let run = hotgate(["check", arg(rules.path())]);
+    assert_eq!(run.status, Status::Usage);
+    assert!(run.out.is_empty(), "{}", run.out);
+    let lines: Vec<&str> = run.err.lines().collect();
+    assert!(lines.len() >= 3, "all errors at once: {lines:?}");
+    for line in lines {
+        let place = line.strip_prefix(&format!("{}:", arg(rules.path()))).expect(line);
+        let numbers: Vec<_> = place.splitn(3, ':').take(2).map(str::parse::<usize>).collect();
+        assert!(numbers.iter().all(Result::is_ok), "file:line:column: {line}");
+    }
+}
+
+#[test]
+fn warnings_are_said_and_leave_the_file_valid() {
+    let text =
+        "app = \"a\"\n[[rule]]\nname = \"a\"\nkey = [\"path\"]\nover = \"1/1s\"\nthrottle = {}\n";
+    let rules = file(text);
+    let run = hotgate(["check", arg(rules.path())]);
+    assert_eq!(run.status, Status::Done);
+    let expected = format!("{}:4:7: warning: ", arg(rules.path()));
+    assert!(run.err.starts_with(&expected), "{}", run.err);
+    assert!(run.out.starts_with("a: every request, by path: "), "{}", run.out);
+
+    let json = hotgate(["check", "--json", arg(rules.path())]).json();
+    assert_eq!(json["valid"], true);
+    assert_eq!(json["warnings"][0]["line"], 4);
+    assert_eq!(json["warnings"][0]["column"], 7);
+    assert_eq!(json["rules"][0]["name"], "a");
+    assert_eq!(json["rules"][0]["action"], "throttle");
+}
+
+#[test]
+fn json_holds_the_errors() {
+    let rules = file("app = 1\n");
+    let run = hotgate(["check", "--json", arg(rules.path())]);
+    assert_eq!(run.status, Status::Usage);
+    let json = run.json();
+    assert_eq!(json["valid"], false);
+    assert_eq!(json["errors"][0]["line"], 1, "{json}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_bad_usage_and_named() {
+    let run = hotgate(["check", "/nowhere/rules.toml"]);
+    assert_eq!(run.status, Status::Usage);
+    assert!(run.err.starts_with("/nowhere/rules.toml: "), "{}", run.err);
+
+    let binary = file(b"app = \"a\"\nnote = \"\xff\"\n");
+    let run = hotgate(["check", arg(binary.path())]);
+    assert_eq!(run.status, Status::Usage);
+    assert!(run.err.contains("line 2 is not valid UTF-8"), "{}", run.err);
+}
