@@ -102,13 +102,14 @@ impl Engine {
                 probes.push(probe);
             }
         }
-        let charges = if facts.is_preflight() {
+        let mut decision = Decision::default();
+        if facts.is_preflight() {
             probes.iter_mut().for_each(|probe| probe.check_block(now));
-            Charges::default()
         } else {
-            self.check_and_charge(&mut probes, facts, now)
-        };
-        self.conclude(&probes, charges)
+            self.check_and_charge(&mut probes, facts, now, &mut decision.charges);
+        }
+        self.conclude(&probes, &mut decision);
+        decision
     }
 
     fn client_standing(&self, facts: &Facts<'_>, now: Time) -> ClientStanding {
@@ -138,7 +139,13 @@ impl Engine {
     }
 
     /// Locks the counts of all matched keys, in the order of the rules; checks all; charges all.
-    fn check_and_charge(&self, probes: &mut Probes<'_>, facts: &Facts<'_>, now: Time) -> Charges {
+    fn check_and_charge(
+        &self,
+        probes: &mut Probes<'_>,
+        facts: &Facts<'_>,
+        now: Time,
+        charges: &mut Charges,
+    ) {
         let (mut refused, mut pending) = (false, false);
         for probe in probes.iter_mut() {
             probe.check(now);
@@ -147,7 +154,6 @@ impl Engine {
                 pending |= refuses.cause == Cause::Pending;
             }
         }
-        let mut charges = Charges::default();
         for probe in probes {
             // A request refused only for what is still pending is charged to nothing.
             if pending && !refused {
@@ -158,11 +164,9 @@ impl Engine {
                 charges.0.push(charge);
             }
         }
-        charges
     }
 
-    fn conclude(&self, probes: &Probes<'_>, charges: Charges) -> Decision {
-        let mut decision = Decision { charges, ..Decision::default() };
+    fn conclude(&self, probes: &Probes<'_>, decision: &mut Decision) {
         let mut answers: Option<(&Probe<'_>, Refuses)> = None;
         for probe in probes {
             let counters = probe.counters();
@@ -189,8 +193,9 @@ impl Engine {
                 });
             }
         }
-        decision.refusal = answers.map(|(probe, refuses)| self.refusal(probe, refuses));
-        decision
+        if let Some((probe, refuses)) = answers {
+            decision.refusal = Some(self.refusal(probe, refuses));
+        }
     }
 
     fn refusal(&self, probe: &Probe<'_>, refuses: Refuses) -> Refusal {
