@@ -77,38 +77,51 @@ impl Engine {
     /// whatever is decided at the same time.
     ///
     /// Settle what [`Decision::charges`] holds once the outcome is known.
+    #[must_use = "it says whether the request passes, and holds what must be settled"]
     pub fn decide(&self, facts: &Facts<'_>, now: Time) -> Decision {
+        let mut decision = Decision::default();
         let mode = self.rules.mode();
         let matched = self.rules.matching(facts);
-        if mode == Mode::Off || matched.is_exempt() {
-            return Decision::default();
-        }
-        let passes_by = match self.client_standing(facts, now) {
-            ClientStanding::Unlisted => [0; 4],
-            ClientStanding::AllowedPast(rules) => rules,
-            ClientStanding::Allowed => return Decision::default(),
-            ClientStanding::Denied => {
-                count(&self.denied);
-                if mode == Mode::Enforce {
-                    return self.deny();
+        if mode != Mode::Off && !matched.is_exempt() {
+            match self.client_standing(facts, now) {
+                ClientStanding::Unlisted => self.judge(matched.rules(), facts, now, &mut decision),
+                ClientStanding::Allowed => {}
+                ClientStanding::AllowedPast(rules) => {
+                    let past = |index: &usize| rules[index / 64] >> (index % 64) & 1 == 0;
+                    self.judge(matched.rules().filter(past), facts, now, &mut decision);
                 }
-                [0; 4]
+                ClientStanding::Denied => {
+                    count(&self.denied);
+                    match mode {
+                        Mode::Enforce => decision.refusal = Some(self.denial()),
+                        _ => self.judge(matched.rules(), facts, now, &mut decision),
+                    }
+                }
             }
-        };
+        }
+        decision
+    }
+
+    /// Lets the matching rules speak: all are checked, then all are charged.
+    fn judge(
+        &self,
+        matched: impl Iterator<Item = usize>,
+        facts: &Facts<'_>,
+        now: Time,
+        decision: &mut Decision,
+    ) {
         let mut probes = Probes::new();
-        for index in matched.rules().filter(|index| passes_by[index / 64] >> (index % 64) & 1 == 0)
-        {
-            if let Some(probe) = self.probe(index, facts, mode) {
+        for index in matched {
+            if let Some(probe) = self.probe(index, facts, now) {
                 probes.push(probe);
             }
         }
-        let charges = if facts.is_preflight() {
+        if facts.is_preflight() {
             probes.iter_mut().for_each(|probe| probe.check_block(now));
-            Charges::default()
         } else {
-            self.check_and_charge(&mut probes, facts, now)
-        };
-        self.conclude(&probes, charges)
+            self.check_and_charge(&mut probes, facts, now, &mut decision.charges);
+        }
+        self.conclude(&probes, now, decision);
     }
 
     fn client_standing(&self, facts: &Facts<'_>, now: Time) -> ClientStanding {
@@ -121,24 +134,31 @@ impl Engine {
         }
     }
 
-    fn probe<'a>(&'a self, index: usize, facts: &'a Facts<'_>, mode: Mode) -> Option<Probe<'a>> {
+    fn probe<'a>(&'a self, index: usize, facts: &Facts<'_>, now: Time) -> Option<Probe<'a>> {
+        let mode = self.rules.mode();
         let (rule, state) = (&self.rules.rules()[index], &self.states[index]);
         if rule.mode == Mode::Off {
             return None;
         }
         let mut hasher = self.hasher.build_hasher();
         match rule.hash_key(facts, &mut hasher) {
-            Ok(()) => Probe::new(index, rule, state, facts, hasher.finish(), mode),
+            Ok(()) => Probe::new(index, rule, state, facts, hasher.finish(), mode, now),
             Err(missing) => {
                 count(&state.counters.stripe(0).unkeyed);
                 let rejects = rule.missing_key == MissingKey::Reject;
-                rejects.then(|| Probe::rejects(index, rule, state, mode, missing))
+                rejects.then(|| Probe::rejects(index, rule, state, mode, missing, now))
             }
         }
     }
 
     /// Locks the counts of all matched keys, in the order of the rules; checks all; charges all.
-    fn check_and_charge(&self, probes: &mut Probes<'_>, facts: &Facts<'_>, now: Time) -> Charges {
+    fn check_and_charge(
+        &self,
+        probes: &mut Probes<'_>,
+        facts: &Facts<'_>,
+        now: Time,
+        charges: &mut Charges,
+    ) {
         let (mut refused, mut pending) = (false, false);
         for probe in probes.iter_mut() {
             probe.check(now);
@@ -147,7 +167,6 @@ impl Engine {
                 pending |= refuses.cause == Cause::Pending;
             }
         }
-        let mut charges = Charges::default();
         for probe in probes {
             // A request refused only for what is still pending is charged to nothing.
             if pending && !refused {
@@ -158,11 +177,9 @@ impl Engine {
                 charges.0.push(charge);
             }
         }
-        charges
     }
 
-    fn conclude(&self, probes: &Probes<'_>, charges: Charges) -> Decision {
-        let mut decision = Decision { charges, ..Decision::default() };
+    fn conclude(&self, probes: &Probes<'_>, now: Time, decision: &mut Decision) {
         let mut answers: Option<(&Probe<'_>, Refuses)> = None;
         for probe in probes {
             let counters = probe.counters();
@@ -173,7 +190,7 @@ impl Engine {
                 count(if probe.enforced { &counters.refused } else { &counters.would_refuse });
                 // The longest wait answers; of equal ones the rule that is first by name.
                 let outlasts = answers.is_none_or(|(other, longest)| {
-                    (refuses.wait, &other.rule.name) > (longest.wait, &probe.rule.name)
+                    (refuses.until, &other.rule.name) > (longest.until, &probe.rule.name)
                 });
                 if probe.enforced && outlasts {
                     answers = Some((probe, refuses));
@@ -189,11 +206,12 @@ impl Engine {
                 });
             }
         }
-        decision.refusal = answers.map(|(probe, refuses)| self.refusal(probe, refuses));
-        decision
+        if let Some((probe, refuses)) = answers {
+            decision.refusal = Some(self.refusal(probe, refuses, now));
+        }
     }
 
-    fn refusal(&self, probe: &Probe<'_>, refuses: Refuses) -> Refusal {
+    fn refusal(&self, probe: &Probe<'_>, refuses: Refuses, now: Time) -> Refusal {
         let rule = probe.rule;
         let blocks = matches!(refuses.cause, Cause::Blocked | Cause::Always);
         let (status, disclose) = match (refuses.cause, rule.action) {
@@ -212,14 +230,14 @@ impl Engine {
             cause: refuses.cause,
             action: rule.action.name(),
             status,
-            wait: refuses.wait,
+            wait: refuses.until.since(now),
             quota: probe.quota(),
             disclose,
         }
     }
 
-    fn deny(&self) -> Decision {
-        let refusal = Refusal {
+    fn denial(&self) -> Refusal {
+        Refusal {
             id: self.next_id(),
             rule: None,
             cause: Cause::Denied,
@@ -228,8 +246,7 @@ impl Engine {
             wait: Duration::ZERO,
             quota: None,
             disclose: Disclose::None,
-        };
-        Decision { refusal: Some(refusal), ..Decision::default() }
+        }
     }
 
     fn next_id(&self) -> DecisionId {

@@ -92,11 +92,11 @@ pub(crate) struct Probe<'a> {
     pub(crate) refuses: Option<Refuses>,
 }
 
-/// That a rule refuses, why, and for how long.
+/// That a rule refuses, why, and until when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refuses {
     pub(crate) cause: Cause,
-    pub(crate) wait: Duration,
+    pub(crate) until: Time,
 }
 
 impl<'a> Probe<'a> {
@@ -108,6 +108,7 @@ impl<'a> Probe<'a> {
         facts: &Facts<'_>,
         hash: u64,
         mode: Mode,
+        now: Time,
     ) -> Option<Self> {
         let mut mode = mode.min(rule.mode);
         let mut limit = state.counting.as_ref().map_or(Limit::ONE, |counting| counting.limit);
@@ -120,7 +121,7 @@ impl<'a> Probe<'a> {
                 limit = counting.override_limits[at].unwrap_or(limit);
             }
         }
-        let always = Refuses { cause: Cause::Always, wait: WAIT_SHORT };
+        let always = Refuses { cause: Cause::Always, until: now.plus(WAIT_SHORT) };
         (mode != Mode::Off).then(|| Probe {
             index,
             rule,
@@ -141,6 +142,7 @@ impl<'a> Probe<'a> {
         state: &'a RuleState,
         mode: Mode,
         missing: MissingPart,
+        now: Time,
     ) -> Self {
         let cause = Cause::MissingKey { by_client: missing.by_client };
         Probe {
@@ -152,7 +154,7 @@ impl<'a> Probe<'a> {
             enforced: mode.min(rule.mode) == Mode::Enforce,
             row: None,
             standing: None,
-            refuses: Some(Refuses { cause, wait: Duration::ZERO }),
+            refuses: Some(Refuses { cause, until: now }),
         }
     }
 
@@ -184,7 +186,7 @@ impl<'a> Probe<'a> {
         let Some(counting) = &self.state.counting else { return };
         if let Some(Standing::Blocked(until)) = counting.verdicts.standing(self.hash, now) {
             self.standing = Some(Standing::Blocked(until));
-            self.refuses = Some(Refuses { cause: Cause::Blocked, wait: until.since(now) });
+            self.refuses = Some(Refuses { cause: Cause::Blocked, until });
         }
     }
 
@@ -194,16 +196,16 @@ impl<'a> Probe<'a> {
         let row = counting.table.lock(self.hash, now);
         self.standing = counting.verdicts.standing(self.hash, now);
         self.refuses = if let Some(Standing::Blocked(until)) = self.standing {
-            Some(Refuses { cause: Cause::Blocked, wait: until.since(now) })
+            Some(Refuses { cause: Cause::Blocked, until })
         } else if let Some(until) = row.full_until(now) {
             let cause = if matches!(self.rule.action, Action::Throttle) {
                 Cause::Quota
             } else {
                 Cause::Blocked
             };
-            Some(Refuses { cause, wait: until.since(now) })
+            Some(Refuses { cause, until })
         } else if counting.tally == Tally::Responses && row.pending() >= self.pending_max() {
-            Some(Refuses { cause: Cause::Pending, wait: WAIT_SHORT })
+            Some(Refuses { cause: Cause::Pending, until: now.plus(WAIT_SHORT) })
         } else {
             None
         };
@@ -263,8 +265,9 @@ impl<'a> Probe<'a> {
         match counting.verdicts.block(subject, terms, now) {
             Some(lasts) => {
                 row.clear();
-                self.standing = Some(Standing::Blocked(now.plus(lasts)));
-                self.refuses = Some(Refuses { cause: Cause::Blocked, wait: lasts });
+                let until = now.plus(lasts);
+                self.standing = Some(Standing::Blocked(until));
+                self.refuses = Some(Refuses { cause: Cause::Blocked, until });
             }
             None => self.push(counting, row, now),
         }

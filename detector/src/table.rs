@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Keys in a line.
-const WAYS: usize = 3;
+const WAYS: u8 = 3;
 
 /// Words of the arena before the stamps of a rule that counts responses: pending, generation.
 const RESPONSE_WORDS: usize = 2;
@@ -58,7 +58,7 @@ struct Line {
     overflowed: AtomicU8,
     /// A bit for each place whose key is under a verdict that leaves its window filled.
     hot: AtomicU8,
-    places: [Place; WAYS],
+    places: [Place; WAYS as usize],
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +81,8 @@ impl Table {
         let stride = head_words + ring as usize;
         // One line more, so that the last one has a next.
         let lines: Box<[Line]> = (0..=keys.get()).map(|_| Line::default()).collect();
-        let arena = bytemuck::allocation::zeroed_slice_box(lines.len() * WAYS * stride);
+        let arena =
+            bytemuck::allocation::zeroed_slice_box(lines.len() * usize::from(WAYS) * stride);
         Table { lines, arena, stride, head_words, ticks, limit: limits[0] }
     }
 
@@ -96,19 +97,15 @@ impl Table {
             place: None,
             vacant: None,
             next: None,
-            line: self.lines[home].lock(),
+            line: self.lines[home as usize].lock(),
         };
         row.find(now);
         row
     }
 
-    fn home(&self, hash: u64) -> usize {
+    fn home(&self, hash: u64) -> u32 {
         let lines = self.lines.len() as u64 - 1;
-        usize::try_from(((hash >> 32) * lines) >> 32).unwrap_or(0)
-    }
-
-    fn words(&self, at: usize) -> &[AtomicU32] {
-        &self.arena[at * self.stride..][..self.stride]
+        (((hash >> 32) * lines) >> 32) as u32
     }
 }
 
@@ -162,34 +159,34 @@ impl Drop for Locked<'_> {
 pub(crate) struct Row<'t> {
     table: &'t Table,
     hash: u64,
-    home: usize,
-    /// Where the key is, as a position among all places.
-    place: Option<usize>,
+    home: u32,
+    /// Where the key is: a way of its home, or, counting on, of the next line.
+    place: Option<u8>,
     /// Where it can go.
-    vacant: Option<usize>,
+    vacant: Option<u8>,
     line: Locked<'t>,
     next: Option<Locked<'t>>,
 }
 
 impl<'t> Row<'t> {
     fn find(&mut self, now: Time) {
-        self.search(self.home, now);
+        self.search(0, now);
         let overflowed = self.line.0.overflowed.load(Relaxed) != 0;
         if self.place.is_some() || (self.vacant.is_some() && !overflowed) {
             return;
         }
-        let next = &self.table.lines[self.home + 1];
+        let next = &self.table.lines[self.home as usize + 1];
         self.next = Some(next.lock());
-        self.search(self.home + 1, now);
+        self.search(WAYS, now);
         let mut hashes = next.places.iter().map(Place::hash);
         if overflowed && !hashes.any(|hash| hash != 0 && self.table.home(hash) == self.home) {
             self.line.0.overflowed.store(0, Relaxed);
         }
     }
 
-    fn search(&mut self, line: usize, now: Time) {
-        for (way, place) in self.table.lines[line].places.iter().enumerate() {
-            let at = line * WAYS + way;
+    fn search(&mut self, first: u8, now: Time) {
+        for at in first..first + WAYS {
+            let place = self.at(at);
             let found = place.hash();
             if found == self.hash {
                 if self.is_idle(at, now) {
@@ -207,16 +204,25 @@ impl<'t> Row<'t> {
     }
 
     /// Whether all events of a place have left the window, so that its stamps may be too old to tell.
-    fn is_idle(&self, at: usize, now: Time) -> bool {
+    fn is_idle(&self, at: u8, now: Time) -> bool {
         self.table.ticks.is_idle(self.at(at).last.load(Relaxed), now)
     }
 
-    fn at(&self, at: usize) -> &'t Place {
-        &self.table.lines[at / WAYS].places[at % WAYS]
+    fn line_of(&self, at: u8) -> &'t Line {
+        &self.table.lines[self.home as usize + usize::from(at / WAYS)]
     }
 
-    fn window(&self, at: usize, limit: Limit) -> Window<'t> {
-        let ring = &self.table.words(at)[self.table.head_words..];
+    fn at(&self, at: u8) -> &'t Place {
+        &self.line_of(at).places[usize::from(at % WAYS)]
+    }
+
+    fn words(&self, at: u8) -> &'t [AtomicU32] {
+        let place = self.home as usize * usize::from(WAYS) + usize::from(at);
+        &self.table.arena[place * self.table.stride..][..self.table.stride]
+    }
+
+    fn window(&self, at: u8, limit: Limit) -> Window<'t> {
+        let ring = &self.words(at)[self.table.head_words..];
         Window { ring, limit, ticks: &self.table.ticks }
     }
 
@@ -227,7 +233,7 @@ impl<'t> Row<'t> {
             .then(|| self.table.ticks.leaves(self.at(at).deciding.load(Relaxed), now))
     }
 
-    fn is_full(&self, at: usize, now: Time) -> bool {
+    fn is_full(&self, at: u8, now: Time) -> bool {
         let place = self.at(at);
         place.state().reached && self.table.ticks.is_inside(place.deciding.load(Relaxed), now)
     }
@@ -247,7 +253,7 @@ impl<'t> Row<'t> {
         let Some(at) = self.place else { return };
         self.at(at).state.store(0, Relaxed);
         if self.table.head_words > 0 {
-            let generation = &self.table.words(at)[GENERATION];
+            let generation = &self.words(at)[GENERATION];
             generation.store(generation.load(Relaxed).wrapping_add(1), Relaxed);
         }
     }
@@ -263,7 +269,8 @@ impl<'t> Row<'t> {
     /// Says that the key is under a verdict that leaves its window filled, so that it keeps its place.
     pub(crate) fn mark_hot(&self) {
         if let Some(at) = self.place {
-            self.table.lines[at / WAYS].hot.fetch_or(1 << (at % WAYS), Relaxed);
+            let hot = &self.line_of(at).hot;
+            hot.store(hot.load(Relaxed) | 1 << (at % WAYS), Relaxed);
         }
     }
 
@@ -272,14 +279,14 @@ impl<'t> Row<'t> {
         self.place.map_or(0, |at| self.pending_at(at))
     }
 
-    fn pending_at(&self, at: usize) -> u32 {
-        if self.table.head_words == 0 { 0 } else { self.table.words(at)[PENDING].load(Relaxed) }
+    fn pending_at(&self, at: u8) -> u32 {
+        if self.table.head_words == 0 { 0 } else { self.words(at)[PENDING].load(Relaxed) }
     }
 
     /// Holds a request pending; the generation that its response belongs to, if the key has a place.
     pub(crate) fn hold(&mut self, now: Time, room: &mut Room<'_>) -> Option<u32> {
         let at = self.take_place(now, room)?;
-        let words = self.table.words(at);
+        let words = self.words(at);
         words[PENDING].store(words[PENDING].load(Relaxed).saturating_add(1), Relaxed);
         Some(words[GENERATION].load(Relaxed))
     }
@@ -287,12 +294,12 @@ impl<'t> Row<'t> {
     /// Releases a pending request; whether its response belongs to what the window holds now.
     pub(crate) fn release(&mut self, generation: u32) -> bool {
         let Some(at) = self.place else { return false };
-        let words = self.table.words(at);
+        let words = self.words(at);
         words[PENDING].store(words[PENDING].load(Relaxed).saturating_sub(1), Relaxed);
         words[GENERATION].load(Relaxed) == generation
     }
 
-    fn take_place(&mut self, now: Time, room: &mut Room<'_>) -> Option<usize> {
+    fn take_place(&mut self, now: Time, room: &mut Room<'_>) -> Option<u8> {
         if self.place.is_none() {
             let at = self.vacant.or_else(|| self.make_room(now, room));
             let Some(at) = at else {
@@ -304,25 +311,26 @@ impl<'t> Row<'t> {
             place.state.store(0, Relaxed);
             place.last.store(self.table.ticks.epoch(now), Relaxed);
             if self.table.head_words > 0 {
-                self.table.words(at)[PENDING].store(0, Relaxed);
+                self.words(at)[PENDING].store(0, Relaxed);
             }
-            if at / WAYS != self.home {
+            if at >= WAYS {
                 self.line.0.overflowed.store(1, Relaxed);
             }
             self.place = Some(at);
-            self.table.lines[at / WAYS].hot.fetch_and(!(1 << (at % WAYS)), Relaxed);
+            let hot = &self.line_of(at).hot;
+            hot.store(hot.load(Relaxed) & !(1 << (at % WAYS)), Relaxed);
         }
         self.place
     }
 
     /// The place that gives way to a newcomer, if one does. Both lines are locked.
-    fn make_room(&self, now: Time, room: &mut Room<'_>) -> Option<usize> {
+    fn make_room(&self, now: Time, room: &mut Room<'_>) -> Option<u8> {
         debug_assert!(self.next.is_some(), "a full home means that the next line was searched");
-        let places = self.home * WAYS..(self.home + 2) * WAYS;
-        let free = |at: &usize| {
+        let places = 0..2 * WAYS;
+        let free = |at: &u8| {
             !self.is_full(*at, now) && !self.is_hot(*at, room) && self.pending_at(*at) == 0
         };
-        let count = |at: usize| self.at(at).state().count(self.table.limit);
+        let count = |at: u8| self.at(at).state().count(self.table.limit);
         let lowest = places
             .clone()
             .filter(free)
@@ -337,14 +345,17 @@ impl<'t> Row<'t> {
         }
         // Six of six are protected: the one that has been at its limit for longest goes, so that
         // newcomers are still counted in one way of six.
-        let age = |at: &usize| self.table.ticks.age(self.at(*at).deciding.load(Relaxed), now);
+        let age = |at: &u8| {
+            let age = self.table.ticks.age(self.at(*at).deciding.load(Relaxed), now);
+            (self.is_full(*at, now), age)
+        };
         let longest = places.filter(|at| self.pending_at(*at) == 0).max_by_key(age)?;
         room.evicted_limited += 1;
         Some(longest)
     }
 
-    fn is_hot(&self, at: usize, room: &Room<'_>) -> bool {
-        self.table.lines[at / WAYS].hot.load(Relaxed) >> (at % WAYS) & 1 == 1
+    fn is_hot(&self, at: u8, room: &Room<'_>) -> bool {
+        self.line_of(at).hot.load(Relaxed) >> (at % WAYS) & 1 == 1
             && (room.is_standing)(self.at(at).hash())
     }
 }

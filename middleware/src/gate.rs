@@ -6,7 +6,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
         mpsc::Sender,
     },
 };
@@ -32,6 +32,8 @@ use crate::{
 pub struct Gate(Arc<Shared>);
 
 pub(crate) struct Shared {
+    /// Which of the process's gates this is.
+    pub(crate) number: u64,
     pub(crate) engine: Engine,
     pub(crate) clock: Clock,
     /// Whether anything in the rules asks who the client is.
@@ -125,19 +127,35 @@ impl Gate {
     /// Marks the request, and says whether it was unmarked: it is counted once, however many of the
     /// gate's layers it passes.
     fn is_first_to_count(&self, parts: &mut Parts) -> bool {
-        let counted = parts.extensions.get_or_insert_default::<CountedBy>();
-        let me = Arc::as_ptr(&self.0) as usize;
-        let first = !counted.0.contains(&me);
-        if first {
-            counted.0.push(me);
+        let number = self.0.number;
+        if number == 0 {
+            return parts.extensions.insert(CountedByFirst).is_none();
         }
-        first
+        let counted = parts.extensions.get_or_insert_default::<CountedBy>();
+        let is_first = !counted.0.contains(&number);
+        if is_first {
+            counted.0.push(number);
+        }
+        is_first
     }
 }
 
-/// The gates that have counted a request, by their addresses.
+/// Gates this process has built, to tell them apart.
+static GATES: AtomicU64 = AtomicU64::new(0);
+
+/// The number of a new gate, from 0.
+pub(crate) fn next_number() -> u64 {
+    GATES.fetch_add(1, Relaxed)
+}
+
+/// That the process's first gate has counted the request. Mostly it is the only one, so its mark has no
+/// size: beside other extensions it allocates nothing.
+#[derive(Clone)]
+struct CountedByFirst;
+
+/// Which other gates have counted the request, by their numbers.
 #[derive(Clone, Default)]
-struct CountedBy(SmallVec<[usize; 1]>);
+struct CountedBy(SmallVec<[u64; 1]>);
 
 impl Shared {
     fn client(&self, parts: &Parts) -> Option<IpAddr> {

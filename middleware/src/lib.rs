@@ -73,8 +73,15 @@
 //!
 //! Refusals are RFC 9457 problem documents. A [`Decision`] stands in the response's extensions of a
 //! refusal, and in the request's extensions where a rule has something to say (the key is hot, or an
-//! observing rule would have refused). Verdicts, refusals (some a second) and warnings are `tracing`
-//! events of the target `hotgate`; counters named `hotgate_*` go through the `metrics` facade.
+//! observing rule would have refused). Verdicts, refusals (ten a second) and warnings (each once) are
+//! `tracing` events of the target `hotgate`; warnings go to stderr where no subscriber is set.
+//!
+//! Through the `metrics` facade come `hotgate_requests_total` by rule, action and outcome (`admitted`,
+//! `refused`, `would_refuse`, `unkeyed`); the gauge `hotgate_verdicts`, and what full tables cost
+//! (`hotgate_evicted_live_total`, `hotgate_evicted_limited_total`, `hotgate_untracked_total`,
+//! `hotgate_unstored_verdicts_total`, `hotgate_dropped_events_total`) by rule and action; and
+//! `hotgate_denied_total`, `hotgate_no_peer_total` and `hotgate_unusable_hops_total`. Keys are never
+//! labels.
 
 mod body;
 mod builder;

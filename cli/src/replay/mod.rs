@@ -25,6 +25,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::{Status, log::Line, rule_file, write_json};
 use held::Lacking;
 use logged::Logged;
+use order::{RUN_LINES, Sorted, Sorter};
 use report::Report;
 use scan::Scan;
 use source::Source;
@@ -71,13 +72,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
     let progress = progress(&logs);
 
     let mut scan = Scan::default();
-    let entries = order::sorted(order::SEGMENT_LINES, |push| {
-        logs.iter_mut().enumerate().try_for_each(|(index, log)| {
-            scan.read(index, log, &mut *push).map_err(|error| naming(log, error))?;
-            progress.inc(log.bytes);
-            Ok(())
-        })
-    })?;
+    let mut sorter = Sorter::new(RUN_LINES);
+    for (index, log) in logs.iter_mut().enumerate() {
+        let read = scan.read(index, log, |entry| sorter.push(entry));
+        read.map_err(|error| naming(log, error))?;
+        progress.inc(log.bytes);
+    }
+    let entries = sorter.sorted()?;
     let lacking: Vec<_> = rules.rules().iter().map(|rule| Lacking::of(rule, &scan)).collect();
     let unusable = (0..lacking.len()).filter(|index| lacking[*index].unusable);
     let rules = rules.with_rules_off(&unusable.collect::<Vec<_>>());
@@ -124,7 +125,7 @@ fn progress(logs: &[Source]) -> ProgressBar {
 /// Runs every line through the engine at its time, settling it at once with the logged status.
 fn decide(
     engine: &Engine,
-    entries: impl Iterator<Item = io::Result<order::Entry>>,
+    entries: Sorted,
     logs: &mut [Source],
     tally: &mut Tally,
     progress: &ProgressBar,

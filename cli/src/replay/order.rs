@@ -1,24 +1,28 @@
 //! The order of a replay: by time, whatever order the lines stand in.
 
-use std::io::{self, Read, Write};
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    fs::File,
+    io::{self, BufReader, BufWriter, Read, Seek, Write},
+};
 
-use extsort::{ExternalSorter, Sortable};
 use hotgate_detector::Time;
 
 use super::source::Place;
 
-/// Lines that are sorted in memory at once: 48 MiB at 24 bytes a line. Beyond them sorted segments
-/// go to temporary files.
-pub(super) const SEGMENT_LINES: usize = 2 << 20;
+/// Lines that are sorted in memory at once: 48 MiB at 24 bytes a line. Beyond them sorted runs go to
+/// temporary files, one each, so that the usual 1,024 open files serve for two billion lines.
+pub(super) const RUN_LINES: usize = 2 << 20;
 
 /// One parsed line: its time and its place. Lines of one moment stay in the order of the logs on the
 /// command line, and within one log in its own order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     time: Time,
     log: u32,
-    length: u32,
     offset: u64,
+    length: u32,
 }
 
 impl Entry {
@@ -40,61 +44,112 @@ impl Entry {
         Place { offset: self.offset, length: self.length as usize }
     }
 
-    fn sort_key(&self) -> (Time, u32, u64) {
-        (self.time, self.log, self.offset)
+    fn to_bytes(self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[..8].copy_from_slice(&self.time.as_nanos().to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.log.to_le_bytes());
+        bytes[20..].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; ENTRY_BYTES]) -> Self {
+        let eight = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        let four = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        Entry {
+            time: Time::from_nanos(eight(0)),
+            log: four(16),
+            offset: eight(8),
+            length: four(20),
+        }
     }
 }
 
 const ENTRY_BYTES: usize = 24;
 
-impl Sortable for Entry {
-    fn encode<W: Write>(&self, writer: &mut W) -> io::Result<()> {
-        let mut bytes = [0; ENTRY_BYTES];
-        bytes[..8].copy_from_slice(&self.time.as_nanos().to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.log.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.length.to_le_bytes());
-        bytes[16..].copy_from_slice(&self.offset.to_le_bytes());
-        writer.write_all(&bytes)
+/// Takes entries, and gives them back in order.
+pub(super) struct Sorter {
+    run_lines: usize,
+    held: Vec<Entry>,
+    runs: Vec<File>,
+}
+
+impl Sorter {
+    pub(super) fn new(run_lines: usize) -> Self {
+        Sorter { run_lines, held: Vec::new(), runs: Vec::new() }
     }
 
-    fn decode<R: Read>(reader: &mut R) -> io::Result<Self> {
-        let mut four = [0; 4];
-        let mut eight = [0; 8];
-        reader.read_exact(&mut eight)?;
-        let time = Time::from_nanos(u64::from_le_bytes(eight));
-        reader.read_exact(&mut four)?;
-        let log = u32::from_le_bytes(four);
-        reader.read_exact(&mut four)?;
-        let length = u32::from_le_bytes(four);
-        reader.read_exact(&mut eight)?;
-        Ok(Entry { time, log, length, offset: u64::from_le_bytes(eight) })
+    pub(super) fn push(&mut self, entry: Entry) -> io::Result<()> {
+        if self.held.len() >= self.run_lines {
+            self.spill()?;
+        }
+        self.held.push(entry);
+        Ok(())
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.held.sort_unstable();
+        let mut run = BufWriter::new(tempfile::tempfile()?);
+        self.held.iter().try_for_each(|entry| run.write_all(&entry.to_bytes()))?;
+        let mut run = run.into_inner().map_err(io::IntoInnerError::into_error)?;
+        run.rewind()?;
+        self.runs.push(run);
+        self.held.clear();
+        Ok(())
+    }
+
+    /// All that was pushed, in order.
+    pub(super) fn sorted(mut self) -> io::Result<Sorted> {
+        self.held.sort_unstable();
+        let mut runs = vec![Run::Held(self.held.into_iter())];
+        runs.extend(self.runs.into_iter().map(|run| Run::Spilled(BufReader::new(run))));
+        let mut heads = BinaryHeap::with_capacity(runs.len());
+        for (index, run) in runs.iter_mut().enumerate() {
+            heads.extend(run.next()?.map(|entry| Reverse((entry, index))));
+        }
+        Ok(Sorted { runs, heads })
     }
 }
 
-/// Stands for no line: see [`sorted`].
-const FILLER: Entry = Entry { time: Time::MAX, log: u32::MAX, length: 0, offset: u64::MAX };
+enum Run {
+    Held(std::vec::IntoIter<Entry>),
+    Spilled(BufReader<File>),
+}
 
-/// Takes what `fill` pushes, and returns it sorted.
-///
-/// `extsort` 0.5 writes a segment once it holds more than its size, and returns nothing at all when
-/// that has just emptied its buffer at the end. One entry more, which is taken out again, keeps the
-/// number of entries from ever being such a multiple.
-pub(super) fn sorted(
-    segment_lines: usize,
-    fill: impl FnOnce(&mut dyn FnMut(Entry) -> io::Result<()>) -> io::Result<()>,
-) -> io::Result<Box<dyn Iterator<Item = io::Result<Entry>>>> {
-    let sorter = ExternalSorter::new().with_segment_size(segment_lines);
-    let mut sorter = sorter.pushed_by_key(Entry::sort_key);
-    let mut pushed = 0_usize;
-    fill(&mut |entry| {
-        pushed += 1;
-        sorter.push(entry)
-    })?;
-    if pushed.is_multiple_of(segment_lines + 1) {
-        sorter.push(FILLER)?;
+impl Run {
+    fn next(&mut self) -> io::Result<Option<Entry>> {
+        match self {
+            Run::Held(entries) => Ok(entries.next()),
+            Run::Spilled(file) => {
+                let mut bytes = [0; ENTRY_BYTES];
+                match file.read_exact(&mut bytes) {
+                    Ok(()) => Ok(Some(Entry::from_bytes(bytes))),
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        }
     }
-    let entries = sorter.done()?;
-    Ok(Box::new(entries.filter(|entry| !matches!(entry, Ok(entry) if *entry == FILLER))))
+}
+
+/// The entries of all runs, merged.
+pub(super) struct Sorted {
+    runs: Vec<Run>,
+    /// The first entry of each run that has one left.
+    heads: BinaryHeap<Reverse<(Entry, usize)>>,
+}
+
+impl Iterator for Sorted {
+    type Item = io::Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Reverse((entry, index)) = self.heads.pop()?;
+        match self.runs[index].next() {
+            Ok(next) => self.heads.extend(next.map(|next| Reverse((next, index)))),
+            Err(error) => return Some(Err(error)),
+        }
+        Some(Ok(entry))
+    }
 }
 
 #[cfg(test)]
@@ -108,19 +163,18 @@ mod tests {
         Entry::new(Time::from_nanos(seconds * 1_000_000_000), log, place)
     }
 
-    fn sort(segment_lines: usize, entries: &[Entry]) -> Vec<Entry> {
-        let fill = |push: &mut dyn FnMut(Entry) -> io::Result<()>| {
-            entries.iter().try_for_each(|entry| push(*entry))
-        };
-        sorted(segment_lines, fill).unwrap().collect::<io::Result<_>>().unwrap()
+    fn sort(run_lines: usize, entries: &[Entry]) -> Vec<Entry> {
+        let mut sorter = Sorter::new(run_lines);
+        entries.iter().try_for_each(|entry| sorter.push(*entry)).unwrap();
+        sorter.sorted().unwrap().collect::<io::Result<_>>().unwrap()
     }
 
     #[test]
-    fn no_number_of_lines_is_lost_whatever_the_segments() {
-        for segment_lines in 1..5 {
+    fn no_number_of_lines_is_lost_whatever_the_runs() {
+        for run_lines in 1..5 {
             for count in 0..60 {
                 let entries: Vec<_> = (0..count).map(|line| entry(7, 0, line)).collect();
-                assert_eq!(sort(segment_lines, &entries), entries, "{count} in {segment_lines}s");
+                assert_eq!(sort(run_lines, &entries), entries, "{count} in {run_lines}s");
             }
         }
     }
@@ -130,7 +184,7 @@ mod tests {
         #[test]
         fn the_order_is_that_of_a_stable_sort_by_time(
             times in proptest::collection::vec(proptest::collection::vec(0_u64..6, 0..40), 0..4),
-            segment_lines in 1_usize..9,
+            run_lines in 1_usize..9,
         ) {
             let logs = times.iter().enumerate();
             let entries: Vec<_> = logs
@@ -140,7 +194,7 @@ mod tests {
                 .collect();
             let mut expected = entries.clone();
             expected.sort_by_key(Entry::time);
-            prop_assert_eq!(sort(segment_lines, &entries), expected);
+            prop_assert_eq!(sort(run_lines, &entries), expected);
         }
     }
 }

@@ -15,7 +15,7 @@ use siphasher::sip128::SipHasher24;
 use crate::{
     BuildError, Gate,
     error::SECRET_BYTES_MIN,
-    gate::{Clock, Shared},
+    gate::{self, Clock, Shared},
     log::{self, Notices, RefusalLog},
     peer::{KNOWS_PEERS, PeerFn},
     worker::Worker,
@@ -88,6 +88,7 @@ impl GateBuilder {
         say_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
         let shared = Arc::new(Shared {
+            number: gate::next_number(),
             engine: Engine::new(rules, config),
             clock: Clock::new(clock),
             needs_client: needs.is_some(),

@@ -64,7 +64,7 @@ async fn an_instance_is_never_called_unready() {
         let mut service = gate(&limit("3/1m", "throttle = {}")).layer().layer(Strict::new(delay));
         let mut statuses = Vec::new();
         for _ in 0..4 {
-            let response = in_time(service.ready().await.unwrap().call(get("/"))).await;
+            let response = in_time(in_time(service.ready()).await.unwrap().call(get("/"))).await;
             statuses.push(response.unwrap().status().as_u16());
         }
         assert_eq!(statuses, [200, 200, 200, 429], "ready after {delay} polls");
@@ -93,7 +93,7 @@ async fn refused_requests_hold_no_permit() {
     let mut held = Vec::new();
     for _ in 0..100 {
         let mut service = service.clone();
-        let future = service.ready().await.unwrap().call(get("/"));
+        let future = in_time(service.ready()).await.unwrap().call(get("/"));
         held.push((service, future));
     }
     let good = status(&service, request(http::Method::GET, "/", 2)).await;

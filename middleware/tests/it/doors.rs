@@ -9,17 +9,20 @@ use crate::support::{answer, gate, get, limit, status};
 
 #[tokio::test]
 async fn a_request_is_counted_once_however_often_the_layer_stands_in_its_way() {
-    let gate = gate(&limit("4/1m", "throttle = {}"));
-    let layer = gate.layer();
-    let service = ServiceBuilder::new()
-        .layer(layer.clone())
-        .layer(layer)
-        .layer(gate.layer())
-        .service(service_fn(|_: Request<()>| ready(answer(StatusCode::OK))));
-    for _ in 0..4 {
-        assert_eq!(status(&service, get("/")).await, StatusCode::OK);
+    // The first gate of a process marks requests in a way of its own; among three, one is not it.
+    for _ in 0..3 {
+        let gate = gate(&limit("4/1m", "throttle = {}"));
+        let layer = gate.layer();
+        let service = ServiceBuilder::new()
+            .layer(layer.clone())
+            .layer(layer)
+            .layer(gate.layer())
+            .service(service_fn(|_: Request<()>| ready(answer(StatusCode::OK))));
+        for _ in 0..4 {
+            assert_eq!(status(&service, get("/")).await, StatusCode::OK);
+        }
+        assert_eq!(status(&service, get("/")).await, StatusCode::TOO_MANY_REQUESTS);
     }
-    assert_eq!(status(&service, get("/")).await, StatusCode::TOO_MANY_REQUESTS);
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ impl Rule {
     /// # Errors
     ///
     /// As [`Rule::key`].
+    #[inline]
     pub fn hash_key(&self, facts: &Facts<'_>, state: &mut impl Hasher) -> Result<(), MissingPart> {
         for kinds in self.key.parts() {
             self.part(kinds, facts)?.hash(state);
@@ -39,6 +40,7 @@ impl Rule {
         Ok(())
     }
 
+    #[inline]
     fn part<'a>(
         &'a self,
         kinds: &'a [PartKind],
@@ -68,6 +70,7 @@ impl Rule {
 }
 
 impl PartKind {
+    #[inline]
     fn value<'a>(&'a self, rule: &'a Rule, facts: &'a Facts<'_>) -> Option<Value<'a>> {
         let bytes = |bytes: &'a [u8]| Value::Bytes(Cow::Borrowed(bytes));
         match self {

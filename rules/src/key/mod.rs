@@ -129,7 +129,7 @@ impl fmt::Display for PartKind {
 /// One key: its parts in the order of the rule's [`KeySpec`], typed and stored apart, so that no two
 /// different keys are ever equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key<'a>(SmallVec<[Part<'a>; 2]>);
+pub struct Key<'a>(SmallVec<[Part<'a>; 1]>);
 
 /// One part of a [`Key`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

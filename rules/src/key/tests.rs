@@ -510,7 +510,7 @@ proptest! {
         let mut kinds = vec![vec![CLIENT]];
         kinds.extend(["a", "b,=", "c"].map(|name| vec![query_kind(name), header_kind("x-a")]));
         let rule = rule_of(kinds);
-        let mut parts: SmallVec<[Part<'static>; 2]> = SmallVec::new();
+        let mut parts = SmallVec::new();
         parts.push(Part { alternative: 0, value: Value::network(client, 32, 64) });
         parts.extend(values.into_iter().map(|(value, alternative)| match value {
             Value::Missing => Part::MISSING,
