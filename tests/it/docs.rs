@@ -2,7 +2,8 @@
 //!
 //! A block marked `toml` is read without a word. One marked `toml,bad` is refused and one marked
 //! `toml,warns` is read with warnings, in exactly the words of the `text` block that follows it. A
-//! block that does not say `app` stands for a part of a file and gets one.
+//! block that does not say `app` stands for a part of a file and gets one. One that begins with
+//! `[dependencies]` is a part of a Cargo manifest and left to Cargo.
 
 use std::{
     fs,
@@ -135,6 +136,7 @@ fn a_document_that_shows_something_else_is_at_fault() {
         (format!("{}{}", bad.replace("app", "ap"), said("")), 1),
         (part.replace("toml", "toml,ignore"), 1),
         ("nothing to read".to_owned(), 0),
+        (part.replace("memory", "dependencies"), 0),
         ("```toml\napp = \"a\"\n".to_owned(), 1),
     ] {
         let found = faults(&document);
@@ -170,6 +172,9 @@ fn fault_of(block: &Block, next: Option<&Block>) -> Option<String> {
         .text
         .lines()
         .any(|line| line.split_once('=').is_some_and(|(name, _)| name.trim_end() == "app"));
+    if block.text.starts_with("[dependencies]\n") {
+        return None;
+    }
     let is_read = match &*block.info {
         "toml" => {
             let app = if whole { "" } else { "app = \"docs\"\n" };
