@@ -109,6 +109,7 @@ pub(crate) struct Notices {
     pub(crate) no_peer: AtomicU64,
     pub(crate) unusable_hops: AtomicU64,
     said_no_peer: Once,
+    said_nameless: Once,
     said_untrusted_proxy: Once,
 }
 
@@ -121,6 +122,13 @@ impl Notices {
             warn(format_args!(
                 "a private address that is no trusted proxy sends a forwarding header: if it is your \
                  proxy, all its clients share one key; set [client] source and trusted_proxies"
+            ));
+        }
+        let nameless = peer == Some(Peer::Unix) && resolved.client.is_none();
+        if nameless && !resolved.untrusted_proxy && self.said_nameless.is_first() {
+            warn(format_args!(
+                "a request over a unix socket names no client, so rules by client do not see it: set \
+                 [client] source to the field in which your proxy does, and trusted_proxies = [\"unix\"]"
             ));
         }
         if peer.is_none() {

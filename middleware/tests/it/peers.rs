@@ -106,6 +106,19 @@ async fn a_unix_sockets_proxy_speaks_for_its_clients() {
 }
 
 #[tokio::test]
+async fn requests_over_a_unix_socket_that_name_no_client_pass_with_one_warning() {
+    // C11
+    let logged = Logged::start();
+    let service = gate(&limit("1/1m", "throttle = {}")).layer().layer(ok());
+    for _ in 0..50 {
+        assert_eq!(status(&service, of(Peer::Unix)).await, StatusCode::OK);
+    }
+    let warnings = logged.lines_with("WARN");
+    assert_eq!(warnings.len(), 1, "said once: {warnings:?}");
+    assert!(warnings[0].contains("trusted_proxies"), "{}", warnings[0]);
+}
+
+#[tokio::test]
 async fn a_proxy_that_is_not_trusted_is_told_once() {
     // C5: behind a proxy that the rules do not name, all clients are one.
     let logged = Logged::start();
