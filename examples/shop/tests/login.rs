@@ -124,3 +124,14 @@ async fn a_trap_and_a_missing_page_are_told_apart() {
     assert_eq!(shop.get("/nowhere").await.status, 404);
     shop.close().await;
 }
+
+#[tokio::test]
+async fn half_a_request_does_not_keep_the_shop_open() {
+    let shop = Shop::open().await;
+    let mut stream = TcpStream::connect(shop.address).await.expect("a connection");
+    let half = "POST /login HTTP/1.1\r\nHost: shop\r\nContent-Length: 100\r\n\
+                Content-Type: application/x-www-form-urlencoded\r\n\r\nuser=";
+    stream.write_all(half.as_bytes()).await.expect("half a request sent");
+    assert_eq!(shop.get("/").await.status, 200, "by now the half has come, too");
+    shop.close().await;
+}
