@@ -1,21 +1,12 @@
 //! Who the peer is, and what happens where nobody says.
 
-use std::{future::ready, net::IpAddr};
+use std::net::IpAddr;
 
 use hotgate::{Gate, GateService, Peer, PeerAddr};
 use http::{Request, StatusCode};
-use tower::{Layer as _, Service, service_fn};
+use tower::Layer as _;
 
-use crate::support::{Answer, Logged, answer, answered, gate, limit, status};
-
-fn ok() -> impl Service<
-    Request<()>,
-    Response = http::Response<http_body_util::Full<bytes::Bytes>>,
-    Error = std::convert::Infallible,
-    Future = std::future::Ready<Answer>,
-> + Clone {
-    service_fn(|_: Request<()>| ready(answer(StatusCode::OK)))
-}
+use crate::support::{Logged, answered, gate, limit, ok, status};
 
 fn anonymous() -> Request<()> {
     Request::new(())
@@ -163,4 +154,17 @@ async fn a_registered_function_finds_the_peer() {
     assert_eq!(status(&service, from(1)).await, StatusCode::OK);
     assert_eq!(status(&service, from(1)).await, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(status(&service, from(2)).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn targets_without_a_path_are_counted_like_others() {
+    let service = gate(&limit("2/1m", "throttle = {}")).layer().layer(ok());
+    for (method, target, expected) in
+        [("OPTIONS", "*", 200), ("CONNECT", "shop.example:443", 200), ("OPTIONS", "*", 429)]
+    {
+        let mut request = ip("203.0.113.1");
+        *request.method_mut() = method.parse().unwrap();
+        *request.uri_mut() = target.parse().unwrap();
+        assert_eq!(status(&service, request).await.as_u16(), expected, "{method} {target}");
+    }
 }
