@@ -1,13 +1,16 @@
 //! Runs the shop.
 
-use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf};
+use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::Parser;
 use hotgate::Gate;
 use tokio::net::TcpListener;
-use tracing::info;
+use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
+
+/// The exit status of bad rules, as of bad arguments.
+const BAD_RULES: u8 = 2;
 
 /// A shop behind a gate.
 #[derive(Parser)]
@@ -21,13 +24,19 @@ struct Arguments {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let ansi = std::io::stdout().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).init();
 
-    let gate = Gate::from_file(&arguments.rules)?;
+    let gate = match Gate::from_file(&arguments.rules) {
+        Ok(gate) => gate,
+        Err(error) => {
+            error!("no shop without rules\n{:#}", anyhow::Error::from(error));
+            return Ok(ExitCode::from(BAD_RULES));
+        }
+    };
     let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
         format!("cannot listen on {}; try another with --listen 127.0.0.1:8081", arguments.listen)
     })?;
@@ -37,7 +46,8 @@ async fn main() -> anyhow::Result<()> {
         "guess a password; after ten tries even the right one, wonderland, is refused: \
          for i in $(seq 12); do curl -s -o /dev/null -w '%{{http_code}}\\n' -d 'user=alice&password=no' {url}/login; done"
     );
-    shop::run(listener, gate, interrupted()).await.context("the listener failed")
+    shop::run(listener, gate, interrupted()).await.context("the listener failed")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Ready at the first Ctrl-C.
