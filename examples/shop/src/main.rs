@@ -1,6 +1,11 @@
 //! Runs the shop.
 
-use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{
+    io::IsTerminal as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -40,14 +45,23 @@ async fn main() -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
         format!("cannot listen on {}; try another with --listen 127.0.0.1:8081", arguments.listen)
     })?;
-    let url = format!("http://{}", listener.local_addr()?);
-    info!("the shop is open at {url}, its rules in {}", arguments.rules.display());
-    info!(
-        "guess a password; after ten tries even the right one, wonderland, is refused: \
-         for i in $(seq 12); do curl -s -o /dev/null -w '%{{http_code}}\\n' -d 'user=alice&password=no' {url}/login; done"
-    );
+    say_what_to_try(&format!("http://{}", listener.local_addr()?), &arguments.rules);
     shop::run(listener, gate, interrupted()).await.context("the listener failed")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// To stdout and without a date, so that it can be read and pasted.
+#[expect(clippy::print_stdout, reason = "it is what the command answers")]
+fn say_what_to_try(url: &str, rules: &Path) {
+    println!(
+        "The shop is open at {url}, its rules are in {rules}.
+Guess a password; after ten tries even the right one, wonderland, is refused:
+
+  for i in $(seq 12); do curl -s -o /dev/null -w '%{{http_code}} ' -d 'user=alice&password=guess' {url}/login; done
+  curl -i -d 'user=alice&password=wonderland' {url}/login
+",
+        rules = rules.display()
+    );
 }
 
 /// Ready at the first Ctrl-C.
