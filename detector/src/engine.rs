@@ -168,8 +168,10 @@ impl Engine {
             }
         }
         for probe in probes {
-            // A request refused only for what is still pending is charged to nothing.
-            if pending && !refused {
+            // A request refused only for what is still pending is charged to nothing. To a rule that
+            // observes its own word is as real as if it were in force.
+            let own = probe.refuses.map(|refuses| refuses.cause == Cause::Pending);
+            if (pending || own == Some(true)) && !(refused || own == Some(false)) {
                 probe.unlock();
             } else if let Some(charge) =
                 probe.charge(facts, refused, now, &self.config.privacy_secret)
