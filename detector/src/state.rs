@@ -230,10 +230,10 @@ impl<'a> Probe<'a> {
         let (Some(counting), Some(mut row)) = (&self.state.counting, self.row.take()) else {
             return None;
         };
-        if self.standing.is_some() {
-            counting.verdicts.attempt(self.hash, now);
-        }
-        if let Some(Standing::Blocked(_)) = self.standing {
+        let until = self.standing.and_then(|_| counting.verdicts.attempt(self.hash, now));
+        if let Some(Standing::Blocked(end)) = self.standing {
+            let until = until.unwrap_or(end);
+            self.refuses = Some(Refuses { cause: Cause::Blocked, until });
             return None;
         }
         match (counting.tally, self.refuses) {
@@ -269,7 +269,12 @@ impl<'a> Probe<'a> {
                 self.standing = Some(Standing::Blocked(until));
                 self.refuses = Some(Refuses { cause: Cause::Blocked, until });
             }
-            None => self.push(counting, row, now),
+            None => {
+                self.push(counting, row, now);
+                if let Some(until) = row.full_until(now) {
+                    self.refuses = Some(Refuses { cause: Cause::Blocked, until });
+                }
+            }
         }
     }
 

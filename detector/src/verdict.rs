@@ -143,9 +143,9 @@ impl Verdicts {
         })
     }
 
-    /// Counts an attempt under a verdict that stands.
-    pub(crate) fn attempt(&self, hash: u64, now: Time) {
-        let Some(mut verdict) = self.standing.map.get_mut(&hash) else { return };
+    /// Counts an attempt under a verdict that stands; when it ends now.
+    pub(crate) fn attempt(&self, hash: u64, now: Time) -> Option<Time> {
+        let mut verdict = self.standing.map.get_mut(&hash)?;
         let until = match &mut verdict.kind {
             Kind::Hot(demand) => {
                 (demand.state, _) = demand.window(&self.ticks).push(demand.state, now);
@@ -157,6 +157,7 @@ impl Verdicts {
             }
         };
         verdict.until = until.map_or(verdict.until, |until| until.max(verdict.until));
+        Some(verdict.until)
     }
 
     /// When the key will have cooled if nothing more comes.

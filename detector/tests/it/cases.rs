@@ -597,3 +597,44 @@ fn a_full_verdict_table_still_refuses_by_the_window() {
     assert_eq!(passed("192.0.2.1", secs(200)), 0, "the one that is stored lasts its hour");
     assert_eq!(passed("192.0.2.2", secs(200)), 2, "the other its window");
 }
+
+#[test]
+fn the_wait_of_a_block_that_extends_counts_the_refused_attempt() {
+    let engine = engine(
+        r#"
+        [[rule]]
+        name = "all"
+        key = ["client"]
+        over = "1/1s"
+        block = { for = "10s", extend = true }
+        "#,
+    );
+    assert!(get("/").passes(&engine, secs(1)));
+    assert!(!get("/").passes(&engine, secs(1)));
+    let refusal = get("/").decide(&engine, secs(6)).refusal.unwrap();
+    assert_eq!(refusal.wait, Duration::from_secs(10), "the attempt moved the end out");
+    assert!(get("/").passes(&engine, secs(16)), "who waits that long passes");
+}
+
+#[test]
+fn the_wait_where_a_block_is_not_stored_counts_the_refused_attempt() {
+    let engine = engine(
+        r#"
+        [memory]
+        keys = 1000
+        verdicts = 1
+        [[rule]]
+        name = "all"
+        key = ["client"]
+        over = "1/10s"
+        block = { for = "1h" }
+        "#,
+    );
+    for _ in 0..2 {
+        get("/").from("192.0.2.1").passes(&engine, secs(1));
+    }
+    assert!(get("/").passes(&engine, secs(1)));
+    let refusal = get("/").decide(&engine, secs(6)).refusal.unwrap();
+    assert_eq!(refusal.wait, Duration::from_secs(10));
+    assert!(get("/").passes(&engine, secs(16)), "who waits that long passes");
+}
