@@ -293,11 +293,11 @@ impl Engine {
         let (rule, counting) = self.counting(rule)?;
         let (hash, text) = self.read_key(rule, counting, key)?;
         let mut row = counting.table.lock(hash, now);
-        row.clear();
-        if counting.verdicts.block_by_hand(hash, text, lasts, now) {
-            return Ok(());
+        if !counting.verdicts.block_by_hand(hash, text, lasts, now) {
+            return Err(VerdictError::Full(self.rules.memory().verdicts.get()));
         }
-        Err(VerdictError::Full(self.rules.memory().verdicts.get()))
+        row.clear();
+        Ok(())
     }
 
     /// Ends a key's verdict and clears its counts, so that N requests pass afterwards. False where no

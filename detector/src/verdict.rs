@@ -69,6 +69,15 @@ struct Verdict {
     manual: bool,
 }
 
+impl Verdict {
+    /// One that the rule itself comes to, for the first time.
+    fn new(subject: Subject, kind: Kind, until: Time, now: Time) -> Self {
+        let Subject { key, observed, .. } = subject;
+        let said = (until, now);
+        Verdict { key, kind, since: now, until, said, repeat: 1, observed, manual: false }
+    }
+}
+
 #[derive(Debug)]
 enum Kind {
     Hot(Demand),
@@ -172,7 +181,7 @@ impl Verdicts {
     pub(crate) fn throttle(&self, subject: Subject, demand: Demand, now: Time) -> bool {
         let soonest = now.plus(self.window);
         let until = self.cools(&demand, now).map_or(soonest, |cool| cool.max(soonest));
-        self.begin(subject, Kind::Hot(demand), until, 1, false, now)
+        self.begin(subject.hash, Verdict::new(subject, Kind::Hot(demand), until, now))
     }
 
     /// Begins a block by the rule's terms, longer if it is a repeat; its length, or `None` where it
@@ -187,11 +196,13 @@ impl Verdicts {
                 past.repeat.saturating_add(1),
             )
         });
-        let until = now.plus(lasts);
-        self.begin(subject, Kind::Block { lasts }, until, repeat, false, now).then_some(lasts)
+        let hash = subject.hash;
+        let verdict = Verdict::new(subject, Kind::Block { lasts }, now.plus(lasts), now);
+        self.begin(hash, Verdict { repeat, ..verdict }).then_some(lasts)
     }
 
-    /// Blocks a key by hand, in place of whatever stands.
+    /// Blocks a key by hand, in the place of whatever stands; false, and nothing changed, where
+    /// nothing stands and there is no room.
     pub(crate) fn block_by_hand(
         &self,
         hash: u64,
@@ -199,43 +210,58 @@ impl Verdicts {
         lasts: Duration,
         now: Time,
     ) -> bool {
-        self.lift(hash, now);
-        let subject = Subject { hash, key, observed: false };
-        self.begin(subject, Kind::Block { lasts }, now.plus(lasts), 1, true, now)
-    }
-
-    fn begin(
-        &self,
-        subject: Subject,
-        kind: Kind,
-        until: Time,
-        repeat: u32,
-        manual: bool,
-        now: Time,
-    ) -> bool {
-        let Subject { hash, key, observed } = subject;
-        self.end_expired(hash, now);
-        if !self.standing.reserve() {
-            self.unstored.fetch_add(1, Relaxed);
+        let stood = self.standing.take(hash);
+        if stood.is_none() && !self.reserve() {
             return false;
         }
-        let verdict =
-            Verdict { key, kind, since: now, until, said: (until, now), repeat, observed, manual };
-        self.say(&verdict, Change::Began, until);
-        self.standing.insert_reserved(hash, verdict);
-        self.due.fetch_min(until.min(now.plus(GOES_ON_EVERY)).as_nanos(), AcqRel);
+        if let Some(verdict) = stood {
+            self.say_lifted(&verdict, now);
+        }
+        self.past.remove_if(hash, |_| true);
+        let subject = Subject { hash, key, observed: false };
+        let verdict = Verdict::new(subject, Kind::Block { lasts }, now.plus(lasts), now);
+        self.stand(hash, Verdict { manual: true, ..verdict });
         true
+    }
+
+    /// Takes room for a verdict, or counts one that is not stored.
+    fn reserve(&self) -> bool {
+        let reserved = self.standing.reserve();
+        self.unstored.fetch_add(u64::from(!reserved), Relaxed);
+        reserved
+    }
+
+    fn begin(&self, hash: u64, verdict: Verdict) -> bool {
+        self.end_expired(hash, verdict.since);
+        let reserved = self.reserve();
+        if reserved {
+            self.stand(hash, verdict);
+        }
+        reserved
+    }
+
+    /// Lets a verdict stand that has room.
+    fn stand(&self, hash: u64, verdict: Verdict) {
+        let look = verdict.until.min(verdict.since.plus(GOES_ON_EVERY));
+        self.say(&verdict, Change::Began, verdict.until);
+        self.standing.insert_reserved(hash, verdict);
+        self.due.fetch_min(look.as_nanos(), AcqRel);
     }
 
     /// Ends a key's verdict, whatever it is, and forgets its past blocks. Whether one stood.
     pub(crate) fn lift(&self, hash: u64, now: Time) -> bool {
         self.past.remove_if(hash, |_| true);
         let Some(verdict) = self.standing.remove_if(hash, |_| true) else { return false };
+        self.say_lifted(&verdict, now)
+    }
+
+    /// Says that an operator ended a verdict, unless it was over; whether it stood.
+    fn say_lifted(&self, verdict: &Verdict, now: Time) -> bool {
         let stood = verdict.until > now;
         if stood {
-            self.say(&verdict, Change::Lifted, now);
+            self.say(verdict, Change::Lifted, now);
         } else {
-            self.say(&verdict, Change::Ended, verdict.until);
+            self.say(verdict, Change::Ended, verdict.until);
         }
         stood
     }
@@ -339,6 +365,11 @@ impl<V> Map<V> {
     fn reserve(&self) -> bool {
         let room = |len: u32| (len < self.capacity).then_some(len + 1);
         self.len.fetch_update(AcqRel, Acquire, room).is_ok()
+    }
+
+    /// Removes a value and keeps its room for another.
+    fn take(&self, hash: u64) -> Option<V> {
+        self.map.remove(&hash).map(|(_, value)| value)
     }
 
     fn insert_reserved(&self, hash: u64, value: V) {

@@ -638,3 +638,27 @@ fn the_wait_where_a_block_is_not_stored_counts_the_refused_attempt() {
     assert_eq!(refusal.wait, Duration::from_secs(10));
     assert!(get("/").passes(&engine, secs(16)), "who waits that long passes");
 }
+
+#[test]
+fn a_block_by_hand_that_finds_no_room_frees_nobody() {
+    let engine = engine(
+        r#"
+        [memory]
+        keys = 1000
+        verdicts = 1
+        [[rule]]
+        name = "all"
+        key = ["client"]
+        over = "2/1m"
+        throttle = {}
+        "#,
+    );
+    let (one, two) = ("client=192.0.2.1", "client=192.0.2.2");
+    engine.block("all", one, Duration::from_secs(60), secs(1)).unwrap();
+    let passed = || (0..4).filter(|_| get("/").from("192.0.2.2").passes(&engine, secs(1))).count();
+    assert_eq!(passed(), 2);
+    engine.block("all", two, Duration::from_secs(60), secs(1)).unwrap_err();
+    assert_eq!(passed(), 0, "its window still stands");
+    engine.block("all", one, Duration::from_secs(600), secs(2)).unwrap();
+    assert!(!get("/").from("192.0.2.1").passes(&engine, secs(601)), "in place of what stood");
+}
