@@ -145,7 +145,7 @@ impl Engine {
             Ok(()) => Probe::new(index, rule, state, facts, hasher.finish(), mode, now),
             Err(missing) => {
                 count(&state.counters.stripe(0).unkeyed);
-                let rejects = rule.missing_key == MissingKey::Reject;
+                let rejects = rule.missing_key == MissingKey::Reject && !facts.is_preflight();
                 rejects.then(|| Probe::rejects(index, rule, state, mode, missing, now))
             }
         }

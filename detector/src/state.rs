@@ -180,7 +180,7 @@ impl<'a> Probe<'a> {
         self.row = None;
     }
 
-    /// Whether a block stands, for requests that are not charged.
+    /// Whether a block stands, for requests that are not charged; nothing else refuses them.
     pub(crate) fn check_block(&mut self, now: Time) {
         self.refuses = None;
         let Some(counting) = &self.state.counting else { return };

@@ -662,3 +662,23 @@ fn a_block_by_hand_that_finds_no_room_frees_nobody() {
     engine.block("all", one, Duration::from_secs(600), secs(2)).unwrap();
     assert!(!get("/").from("192.0.2.1").passes(&engine, secs(601)), "in place of what stood");
 }
+
+#[test]
+fn a_preflight_without_the_key_counts_as_unkeyed_only() {
+    let engine = engine(
+        r#"
+        [[rule]]
+        name = "all"
+        key = ["header:x-api-key"]
+        missing_key = "reject"
+        over = "2/60s"
+        throttle = {}
+        "#,
+    );
+    let mut preflight = get("/api").with("origin", "https://shop.example");
+    preflight.method = http::Method::OPTIONS;
+    let preflight = preflight.with("access-control-request-method", "POST");
+    assert!(preflight.passes(&engine, secs(1)), "a browser cannot send the key with it");
+    let counts = engine.counts()[0];
+    assert_eq!((counts.matched, counts.unkeyed), (0, 1));
+}
