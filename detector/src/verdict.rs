@@ -10,7 +10,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{
             AtomicU32, AtomicU64,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
+            Ordering::{AcqRel, Acquire, Relaxed},
         },
     },
     time::Duration,
@@ -26,6 +26,9 @@ use crate::{
 
 /// How often a verdict whose end moves out is said to go on.
 const GOES_ON_EVERY: Duration = Duration::from_secs(10);
+
+/// How often a verdict whose end has not moved out for that long is looked at again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Events of one rule that wait for a tick; beyond it they are dropped and counted. Ten ticks a
 /// second take away far more than a rule that holds 65,536 verdicts brings.
@@ -49,7 +52,7 @@ pub(crate) struct Verdicts {
     standing: Map<Verdict>,
     /// Blocks that have ended but make the next one longer.
     past: Map<Past>,
-    /// When the next verdict may end: before that, a tick has nothing to look for.
+    /// When the next verdict may end or be said to go on: a tick has nothing to look for before.
     due: AtomicU64,
     events: Mutex<Vec<Event>>,
     unstored: AtomicU64,
@@ -160,13 +163,19 @@ impl Verdicts {
                 (demand.state, _) = demand.window(&self.ticks).push(demand.state, now);
                 self.cools(demand, now)
             }
-            Kind::Block { lasts } => {
-                let extend = matches!(self.action, Action::Block(Block { extend: true, .. }));
-                extend.then(|| now.plus(*lasts))
-            }
+            Kind::Block { lasts } => self.extends().then(|| now.plus(*lasts)),
         };
         verdict.until = until.map_or(verdict.until, |until| until.max(verdict.until));
         Some(verdict.until)
+    }
+
+    fn extends(&self) -> bool {
+        matches!(self.action, Action::Block(Block { extend: true, .. }))
+    }
+
+    /// Whether attempts move a verdict's end out.
+    fn moves(&self, kind: &Kind) -> bool {
+        matches!(kind, Kind::Hot(_)) || self.extends()
     }
 
     /// When the key will have cooled if nothing more comes.
@@ -282,7 +291,8 @@ impl Verdicts {
     }
 
     fn sweep(&self, now: Time) {
-        self.due.store(u64::MAX, Release);
+        // Whoever lowered it before has put its verdict where this sweep sees it.
+        self.due.swap(u64::MAX, AcqRel);
         let mut due = Time::MAX;
         self.standing.retain(|hash, verdict| {
             if verdict.until <= now {
@@ -293,7 +303,10 @@ impl Verdicts {
                 verdict.said = (verdict.until, now);
                 self.say(verdict, Change::GoesOn, verdict.until);
             }
-            due = due.min(verdict.until).min(verdict.said.1.plus(GOES_ON_EVERY));
+            due = due.min(verdict.until);
+            if self.moves(&verdict.kind) {
+                due = due.min(verdict.said.1.plus(GOES_ON_EVERY).max(now.plus(LOOK_EVERY)));
+            }
             true
         });
         self.past.retain(|_, past| {
@@ -413,5 +426,40 @@ impl Hasher for Prehashed {
 
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotgate_rules::{RuleSet, Trigger};
+
+    use super::*;
+
+    fn verdicts(action: &str) -> Verdicts {
+        let text = format!(
+            "app = \"test\"\n[[rule]]\nname = \"all\"\nkey = [\"client\"]\nover = \"1/1s\"\n{action}"
+        );
+        let rules: RuleSet = text.parse().unwrap_or_else(|problems| panic!("{problems}"));
+        let rule = &rules.rules()[0];
+        let Trigger::Over(rate) = rule.trigger else { panic!("it has a limit") };
+        Verdicts::new(rule, Ticks::new(rate.window), rate.window, 10)
+    }
+
+    #[test]
+    fn ticks_look_again_only_when_a_verdict_may_have_changed() {
+        let at = |secs: u64| Time::from_nanos(secs * 1_000_000_000);
+        for (action, next) in [
+            ("block = { for = \"1h\" }", 3_600),
+            ("block = { for = \"1h\", extend = true }", 12),
+            ("block = { for = \"11500ms\", extend = true }", 11),
+        ] {
+            let verdicts = verdicts(action);
+            let Action::Block(terms) = verdicts.action else { panic!("it blocks") };
+            let subject = Subject { hash: 7, key: "client=192.0.2.1".into(), observed: false };
+            verdicts.block(subject, &terms, at(0)).unwrap();
+            verdicts.tick(at(11));
+            let due = Time::from_nanos(verdicts.due.load(Relaxed));
+            assert_eq!(due.since(at(0)).as_secs(), next, "{action}");
+        }
     }
 }
