@@ -20,6 +20,7 @@ use crate::{
     Cause, Charges, Decision, DecisionId, Event, Finding, Outcome, Refusal, RuleCounts, Time,
     counters::count,
     state::{Counting, Probe, Refuses, RuleState},
+    verdict::Subject,
 };
 
 /// What an [`Engine`] needs beside its rules.
@@ -292,8 +293,10 @@ impl Engine {
     ) -> Result<(), VerdictError> {
         let (rule, counting) = self.counting(rule)?;
         let (hash, text) = self.read_key(rule, counting, key)?;
+        let observed = self.rules.mode().min(rule.mode) != Mode::Enforce;
+        let subject = Subject { hash, key: text, observed };
         let mut row = counting.table.lock(hash, now);
-        if !counting.verdicts.block_by_hand(hash, text, lasts, now) {
+        if !counting.verdicts.block_by_hand(subject, lasts, now) {
             return Err(VerdictError::Full(self.rules.memory().verdicts.get()));
         }
         row.clear();

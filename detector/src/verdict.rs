@@ -212,13 +212,8 @@ impl Verdicts {
 
     /// Blocks a key by hand, in the place of whatever stands; false, and nothing changed, where
     /// nothing stands and there is no room.
-    pub(crate) fn block_by_hand(
-        &self,
-        hash: u64,
-        key: Arc<str>,
-        lasts: Duration,
-        now: Time,
-    ) -> bool {
+    pub(crate) fn block_by_hand(&self, subject: Subject, lasts: Duration, now: Time) -> bool {
+        let hash = subject.hash;
         let stood = self.standing.take(hash);
         if stood.is_none() && !self.reserve() {
             return false;
@@ -227,7 +222,6 @@ impl Verdicts {
             self.say_lifted(&verdict, now);
         }
         self.past.remove_if(hash, |_| true);
-        let subject = Subject { hash, key, observed: false };
         let verdict = Verdict::new(subject, Kind::Block { lasts }, now.plus(lasts), now);
         self.stand(hash, Verdict { manual: true, ..verdict });
         true

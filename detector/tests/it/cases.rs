@@ -682,3 +682,16 @@ fn a_preflight_without_the_key_counts_as_unkeyed_only() {
     let counts = engine.counts()[0];
     assert_eq!((counts.matched, counts.unkeyed), (0, 1));
 }
+
+#[test]
+fn a_block_by_hand_under_an_observing_rule_says_that_nobody_is_refused() {
+    for (file, rule, observed) in
+        [("enforce", "enforce", false), ("enforce", "observe", true), ("observe", "enforce", true)]
+    {
+        let engine = engine(&format!("mode = \"{file}\"\n{TEN_A_MINUTE}\nmode = \"{rule}\""));
+        let minute = Duration::from_secs(60);
+        engine.block("all", "client=203.0.113.9", minute, secs(1)).unwrap();
+        assert_eq!(get("/").passes(&engine, secs(1)), observed);
+        assert_eq!(engine.tick(secs(1))[0].observed, observed, "{rule} in {file}");
+    }
+}
