@@ -37,6 +37,27 @@ fn a_burst_on_either_side_of_a_minute_passes_once() {
     assert!(get("/").passes(&engine, ms(43_319_900)), "and have left a minute after they came");
 }
 
+// C32
+#[test]
+fn a_request_counts_for_one_window_from_its_own_time() {
+    let engine = engine(
+        r#"
+        [[rule]]
+        name = "all"
+        key = ["client"]
+        over = "5/60s"
+        throttle = {}
+        "#,
+    );
+    assert!(get("/").passes(&engine, ms(43_258_700)));
+    for _ in 0..4 {
+        assert!(get("/").passes(&engine, ms(43_260_100)));
+    }
+    assert!(!get("/").passes(&engine, ms(43_318_699)), "the first still stands");
+    assert!(get("/").passes(&engine, ms(43_318_700)), "for a minute, no longer");
+    assert!(!get("/").passes(&engine, ms(43_320_099)), "the four stand on their own time");
+}
+
 // C27
 #[test]
 fn six_a_minute_may_come_at_once() {
