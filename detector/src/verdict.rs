@@ -253,9 +253,10 @@ impl Verdicts {
 
     /// Ends a key's verdict, whatever it is, and forgets its past blocks. Whether one stood.
     pub(crate) fn lift(&self, hash: u64, now: Time) -> bool {
+        let verdict = self.standing.remove_if(hash, |_| true);
+        // Last, for a tick that ends the verdict meanwhile makes it a past one first.
         self.past.remove_if(hash, |_| true);
-        let Some(verdict) = self.standing.remove_if(hash, |_| true) else { return false };
-        self.say_lifted(&verdict, now)
+        verdict.is_some_and(|verdict| self.say_lifted(&verdict, now))
     }
 
     /// Says that an operator ended a verdict, unless it was over; whether it stood.
