@@ -17,21 +17,12 @@ use http::StatusCode;
 use smallvec::SmallVec;
 
 use crate::{
-    Cause, Charges, Decision, DecisionId, Event, Finding, Outcome, Refusal, RuleCounts, Time,
+    Cause, Charges, Config, Decision, DecisionId, Event, Finding, Outcome, Refusal, RuleCounts,
+    Time,
     counters::count,
     state::{Counting, Probe, Refuses, RuleState},
+    verdict::Subject,
 };
-
-/// What an [`Engine`] needs beside its rules.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// Keys the hash of the tables: random, so that nobody can aim at a line.
-    pub table_seed: [u64; 4],
-    /// Keys the hashes that stand for secrets and personal data in printed keys.
-    pub privacy_secret: [u8; 16],
-    /// Where the origin of [`Time`] lies, in nanoseconds since the unix epoch: dates in rules need it.
-    pub origin_unix_nanos: i128,
-}
 
 /// Decides requests by one rule set.
 #[derive(Debug)]
@@ -39,6 +30,9 @@ pub struct Engine {
     rules: RuleSet,
     states: Vec<RuleState>,
     hasher: ahash::RandomState,
+    /// Names decisions. Its values are published, and a fast hash may give its seed away, so it is
+    /// not the tables'.
+    ids: ahash::RandomState,
     config: Config,
     denied: AtomicU64,
     refusals: AtomicU64,
@@ -55,12 +49,12 @@ impl Engine {
     pub fn new(rules: RuleSet, config: Config) -> Self {
         let states =
             rules.rules().iter().map(|rule| RuleState::new(rule, rules.memory())).collect();
-        let [a, b, c, d] = config.table_seed;
-        let hasher = ahash::RandomState::with_seeds(a, b, c, d);
+        let seeded = |[a, b, c, d]: [u64; 4]| ahash::RandomState::with_seeds(a, b, c, d);
         Engine {
             rules,
             states,
-            hasher,
+            hasher: seeded(config.table_seed),
+            ids: seeded(config.id_seed()),
             config,
             denied: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
@@ -146,7 +140,7 @@ impl Engine {
             Err(_) if rule.mode == Mode::Off => None,
             Err(missing) => {
                 count(&state.counters.stripe(0).unkeyed);
-                let rejects = rule.missing_key == MissingKey::Reject;
+                let rejects = rule.missing_key == MissingKey::Reject && !facts.is_preflight();
                 rejects.then(|| Probe::rejects(index, rule, state, mode, missing, now))
             }
         }
@@ -169,8 +163,10 @@ impl Engine {
             }
         }
         for probe in probes {
-            // A request refused only for what is still pending is charged to nothing.
-            if pending && !refused {
+            // A request refused only for what is still pending is charged to nothing. To a rule that
+            // observes its own word is as real as if it were in force.
+            let own = probe.refuses.map(|refuses| refuses.cause == Cause::Pending);
+            if (pending || own == Some(true)) && !(refused || own == Some(false)) {
                 probe.unlock();
             } else if let Some(charge) =
                 probe.charge(facts, refused, now, &self.config.privacy_secret)
@@ -252,7 +248,7 @@ impl Engine {
 
     fn next_id(&self) -> DecisionId {
         let number = self.refusals.fetch_add(1, Relaxed);
-        let half = |half: u8| u128::from(self.hasher.hash_one((number, half)));
+        let half = |half: u8| u128::from(self.ids.hash_one((number, half)));
         DecisionId(half(0) << 64 | half(1))
     }
 
@@ -291,12 +287,14 @@ impl Engine {
     ) -> Result<(), VerdictError> {
         let (rule, counting) = self.counting(rule)?;
         let (hash, text) = self.read_key(rule, counting, key)?;
+        let observed = self.rules.mode().min(rule.mode) != Mode::Enforce;
+        let subject = Subject { hash, key: text, observed };
         let mut row = counting.table.lock(hash, now);
-        row.clear();
-        if counting.verdicts.block_by_hand(hash, text, lasts, now) {
-            return Ok(());
+        if !counting.verdicts.block_by_hand(subject, lasts, now) {
+            return Err(VerdictError::Full(self.rules.memory().verdicts.get()));
         }
-        Err(VerdictError::Full(self.rules.memory().verdicts.get()))
+        row.clear();
+        Ok(())
     }
 
     /// Ends a key's verdict and clears its counts, so that N requests pass afterwards. False where no
@@ -376,4 +374,31 @@ pub enum VerdictError {
     /// The verdict table is full.
     #[error("the rule holds as many verdicts as [memory] verdicts allows ({0})")]
     Full(u32),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine() -> Engine {
+        let config =
+            Config { table_seed: [91, 92, 93, 94], privacy_secret: [95; 16], origin_unix_nanos: 5 };
+        Engine::new("app = \"test\"".parse().expect("rules"), config)
+    }
+
+    #[test]
+    fn what_is_published_of_a_decision_says_nothing_of_the_tables_hash() {
+        let engine = engine();
+        let (first, second) = (engine.next_id(), engine.next_id());
+        assert_ne!(first, second);
+        let table = [0u64, 1].map(|number| engine.hasher.hash_one((number, 0u8)));
+        assert!(!table.contains(&u64::try_from(first.0 >> 64).expect("half of it")));
+    }
+
+    #[test]
+    fn an_engine_shows_neither_its_seed_nor_its_secret() {
+        let shown = format!("{:?}", engine());
+        let shows = |number: u8| shown.contains(&number.to_string());
+        assert!(![91, 92, 93, 94, 95].into_iter().any(shows), "{shown}");
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Pure: no I/O, no clock, no task. Time is an argument.
 
+mod config;
 mod counters;
 mod decision;
 mod engine;
@@ -12,8 +13,9 @@ mod time;
 mod verdict;
 mod window;
 
+pub use config::Config;
 pub use counters::RuleCounts;
 pub use decision::{Cause, Charges, Decision, DecisionId, Finding, Outcome, Refusal};
-pub use engine::{Config, Engine, VerdictError};
+pub use engine::{Engine, VerdictError};
 pub use event::{Change, Event};
 pub use time::Time;

@@ -181,7 +181,7 @@ impl<'a> Probe<'a> {
         self.row = None;
     }
 
-    /// Whether a block stands, for requests that are not charged.
+    /// Whether a block stands, for requests that are not charged; nothing else refuses them.
     pub(crate) fn check_block(&mut self, now: Time) {
         self.refuses = None;
         let Some(counting) = &self.state.counting else { return };
@@ -231,10 +231,10 @@ impl<'a> Probe<'a> {
         let (Some(counting), Some(mut row)) = (&self.state.counting, self.row.take()) else {
             return None;
         };
-        if self.standing.is_some() {
-            counting.verdicts.attempt(self.hash, now);
-        }
-        if let Some(Standing::Blocked(_)) = self.standing {
+        let until = self.standing.and_then(|_| counting.verdicts.attempt(self.hash, now));
+        if let Some(Standing::Blocked(end)) = self.standing {
+            let until = until.unwrap_or(end);
+            self.refuses = Some(Refuses { cause: Cause::Blocked, until });
             return None;
         }
         match (counting.tally, self.refuses) {
@@ -270,7 +270,12 @@ impl<'a> Probe<'a> {
                 self.standing = Some(Standing::Blocked(until));
                 self.refuses = Some(Refuses { cause: Cause::Blocked, until });
             }
-            None => self.push(counting, row, now),
+            None => {
+                self.push(counting, row, now);
+                if let Some(until) = row.full_until(now) {
+                    self.refuses = Some(Refuses { cause: Cause::Blocked, until });
+                }
+            }
         }
     }
 

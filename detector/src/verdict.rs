@@ -10,7 +10,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{
             AtomicU32, AtomicU64,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
+            Ordering::{AcqRel, Acquire, Relaxed},
         },
     },
     time::Duration,
@@ -26,6 +26,9 @@ use crate::{
 
 /// How often a verdict whose end moves out is said to go on.
 const GOES_ON_EVERY: Duration = Duration::from_secs(10);
+
+/// How often a verdict whose end has not moved out for that long is looked at again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Events of one rule that wait for a tick; beyond it they are dropped and counted. Ten ticks a
 /// second take away far more than a rule that holds 65,536 verdicts brings.
@@ -49,7 +52,7 @@ pub(crate) struct Verdicts {
     standing: Map<Verdict>,
     /// Blocks that have ended but make the next one longer.
     past: Map<Past>,
-    /// When the next verdict may end: before that, a tick has nothing to look for.
+    /// When the next verdict may end or be said to go on: a tick has nothing to look for before.
     due: AtomicU64,
     events: Mutex<Vec<Event>>,
     unstored: AtomicU64,
@@ -67,6 +70,15 @@ struct Verdict {
     repeat: u32,
     observed: bool,
     manual: bool,
+}
+
+impl Verdict {
+    /// One that the rule itself comes to, for the first time.
+    fn new(subject: Subject, kind: Kind, until: Time, now: Time) -> Self {
+        let Subject { key, observed, .. } = subject;
+        let said = (until, now);
+        Verdict { key, kind, since: now, until, said, repeat: 1, observed, manual: false }
+    }
 }
 
 #[derive(Debug)]
@@ -143,20 +155,27 @@ impl Verdicts {
         })
     }
 
-    /// Counts an attempt under a verdict that stands.
-    pub(crate) fn attempt(&self, hash: u64, now: Time) {
-        let Some(mut verdict) = self.standing.map.get_mut(&hash) else { return };
+    /// Counts an attempt under a verdict that stands; when it ends now.
+    pub(crate) fn attempt(&self, hash: u64, now: Time) -> Option<Time> {
+        let mut verdict = self.standing.map.get_mut(&hash)?;
         let until = match &mut verdict.kind {
             Kind::Hot(demand) => {
                 (demand.state, _) = demand.window(&self.ticks).push(demand.state, now);
                 self.cools(demand, now)
             }
-            Kind::Block { lasts } => {
-                let extend = matches!(self.action, Action::Block(Block { extend: true, .. }));
-                extend.then(|| now.plus(*lasts))
-            }
+            Kind::Block { lasts } => self.extends().then(|| now.plus(*lasts)),
         };
         verdict.until = until.map_or(verdict.until, |until| until.max(verdict.until));
+        Some(verdict.until)
+    }
+
+    fn extends(&self) -> bool {
+        matches!(self.action, Action::Block(Block { extend: true, .. }))
+    }
+
+    /// Whether attempts move a verdict's end out.
+    fn moves(&self, kind: &Kind) -> bool {
+        matches!(kind, Kind::Hot(_)) || self.extends()
     }
 
     /// When the key will have cooled if nothing more comes.
@@ -171,7 +190,7 @@ impl Verdicts {
     pub(crate) fn throttle(&self, subject: Subject, demand: Demand, now: Time) -> bool {
         let soonest = now.plus(self.window);
         let until = self.cools(&demand, now).map_or(soonest, |cool| cool.max(soonest));
-        self.begin(subject, Kind::Hot(demand), until, 1, false, now)
+        self.begin(subject.hash, Verdict::new(subject, Kind::Hot(demand), until, now))
     }
 
     /// Begins a block by the rule's terms, longer if it is a repeat; its length, or `None` where it
@@ -186,55 +205,67 @@ impl Verdicts {
                 past.repeat.saturating_add(1),
             )
         });
-        let until = now.plus(lasts);
-        self.begin(subject, Kind::Block { lasts }, until, repeat, false, now).then_some(lasts)
+        let hash = subject.hash;
+        let verdict = Verdict::new(subject, Kind::Block { lasts }, now.plus(lasts), now);
+        self.begin(hash, Verdict { repeat, ..verdict }).then_some(lasts)
     }
 
-    /// Blocks a key by hand, in place of whatever stands.
-    pub(crate) fn block_by_hand(
-        &self,
-        hash: u64,
-        key: Arc<str>,
-        lasts: Duration,
-        now: Time,
-    ) -> bool {
-        self.lift(hash, now);
-        let subject = Subject { hash, key, observed: false };
-        self.begin(subject, Kind::Block { lasts }, now.plus(lasts), 1, true, now)
-    }
-
-    fn begin(
-        &self,
-        subject: Subject,
-        kind: Kind,
-        until: Time,
-        repeat: u32,
-        manual: bool,
-        now: Time,
-    ) -> bool {
-        let Subject { hash, key, observed } = subject;
-        self.end_expired(hash, now);
-        if !self.standing.reserve() {
-            self.unstored.fetch_add(1, Relaxed);
+    /// Blocks a key by hand, in the place of whatever stands; false, and nothing changed, where
+    /// nothing stands and there is no room.
+    pub(crate) fn block_by_hand(&self, subject: Subject, lasts: Duration, now: Time) -> bool {
+        let hash = subject.hash;
+        let stood = self.standing.take(hash);
+        if stood.is_none() && !self.reserve() {
             return false;
         }
-        let verdict =
-            Verdict { key, kind, since: now, until, said: (until, now), repeat, observed, manual };
-        self.say(&verdict, Change::Began, until);
-        self.standing.insert_reserved(hash, verdict);
-        self.due.fetch_min(until.min(now.plus(GOES_ON_EVERY)).as_nanos(), AcqRel);
+        if let Some(verdict) = stood {
+            self.say_lifted(&verdict, now);
+        }
+        self.past.remove_if(hash, |_| true);
+        let verdict = Verdict::new(subject, Kind::Block { lasts }, now.plus(lasts), now);
+        self.stand(hash, Verdict { manual: true, ..verdict });
         true
+    }
+
+    /// Takes room for a verdict, or counts one that is not stored.
+    fn reserve(&self) -> bool {
+        let reserved = self.standing.reserve();
+        self.unstored.fetch_add(u64::from(!reserved), Relaxed);
+        reserved
+    }
+
+    fn begin(&self, hash: u64, verdict: Verdict) -> bool {
+        self.end_expired(hash, verdict.since);
+        let reserved = self.reserve();
+        if reserved {
+            self.stand(hash, verdict);
+        }
+        reserved
+    }
+
+    /// Lets a verdict stand that has room.
+    fn stand(&self, hash: u64, verdict: Verdict) {
+        let look = verdict.until.min(verdict.since.plus(GOES_ON_EVERY));
+        self.say(&verdict, Change::Began, verdict.until);
+        self.standing.insert_reserved(hash, verdict);
+        self.due.fetch_min(look.as_nanos(), AcqRel);
     }
 
     /// Ends a key's verdict, whatever it is, and forgets its past blocks. Whether one stood.
     pub(crate) fn lift(&self, hash: u64, now: Time) -> bool {
+        let verdict = self.standing.remove_if(hash, |_| true);
+        // Last, for a tick that ends the verdict meanwhile makes it a past one first.
         self.past.remove_if(hash, |_| true);
-        let Some(verdict) = self.standing.remove_if(hash, |_| true) else { return false };
+        verdict.is_some_and(|verdict| self.say_lifted(&verdict, now))
+    }
+
+    /// Says that an operator ended a verdict, unless it was over; whether it stood.
+    fn say_lifted(&self, verdict: &Verdict, now: Time) -> bool {
         let stood = verdict.until > now;
         if stood {
-            self.say(&verdict, Change::Lifted, now);
+            self.say(verdict, Change::Lifted, now);
         } else {
-            self.say(&verdict, Change::Ended, verdict.until);
+            self.say(verdict, Change::Ended, verdict.until);
         }
         stood
     }
@@ -255,7 +286,8 @@ impl Verdicts {
     }
 
     fn sweep(&self, now: Time) {
-        self.due.store(u64::MAX, Release);
+        // Whoever lowered it before has put its verdict where this sweep sees it.
+        self.due.swap(u64::MAX, AcqRel);
         let mut due = Time::MAX;
         self.standing.retain(|hash, verdict| {
             if verdict.until <= now {
@@ -266,7 +298,10 @@ impl Verdicts {
                 verdict.said = (verdict.until, now);
                 self.say(verdict, Change::GoesOn, verdict.until);
             }
-            due = due.min(verdict.until).min(verdict.said.1.plus(GOES_ON_EVERY));
+            due = due.min(verdict.until);
+            if self.moves(&verdict.kind) {
+                due = due.min(verdict.said.1.plus(GOES_ON_EVERY).max(now.plus(LOOK_EVERY)));
+            }
             true
         });
         self.past.retain(|_, past| {
@@ -340,6 +375,11 @@ impl<V> Map<V> {
         self.len.fetch_update(AcqRel, Acquire, room).is_ok()
     }
 
+    /// Removes a value and keeps its room for another.
+    fn take(&self, hash: u64) -> Option<V> {
+        self.map.remove(&hash).map(|(_, value)| value)
+    }
+
     fn insert_reserved(&self, hash: u64, value: V) {
         if self.map.insert(hash, value).is_some() {
             self.len.fetch_sub(1, AcqRel);
@@ -381,5 +421,40 @@ impl Hasher for Prehashed {
 
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotgate_rules::{RuleSet, Trigger};
+
+    use super::*;
+
+    fn verdicts(action: &str) -> Verdicts {
+        let text = format!(
+            "app = \"test\"\n[[rule]]\nname = \"all\"\nkey = [\"client\"]\nover = \"1/1s\"\n{action}"
+        );
+        let rules: RuleSet = text.parse().unwrap_or_else(|problems| panic!("{problems}"));
+        let rule = &rules.rules()[0];
+        let Trigger::Over(rate) = rule.trigger else { panic!("it has a limit") };
+        Verdicts::new(rule, Ticks::new(rate.window), rate.window, 10)
+    }
+
+    #[test]
+    fn ticks_look_again_only_when_a_verdict_may_have_changed() {
+        let at = |secs: u64| Time::from_nanos(secs * 1_000_000_000);
+        for (action, next) in [
+            ("block = { for = \"1h\" }", 3_600),
+            ("block = { for = \"1h\", extend = true }", 12),
+            ("block = { for = \"11500ms\", extend = true }", 11),
+        ] {
+            let verdicts = verdicts(action);
+            let Action::Block(terms) = verdicts.action else { panic!("it blocks") };
+            let subject = Subject { hash: 7, key: "client=192.0.2.1".into(), observed: false };
+            verdicts.block(subject, &terms, at(0)).unwrap();
+            verdicts.tick(at(11));
+            let due = Time::from_nanos(verdicts.due.load(Relaxed));
+            assert_eq!(due.since(at(0)).as_secs(), next, "{action}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Hotgate's figures: each beside a peer in the same run.
 
-use std::{io, process::ExitCode};
+use std::{io, num::NonZeroUsize, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -18,17 +18,19 @@ enum Command {
     /// What does one decision cost, beside governor's keyed check?
     Bench {
         /// How often each variant is timed; the figures are the lower quartile.
-        #[arg(long, default_value_t = 21)]
-        rounds: usize,
+        #[arg(long, default_value = "21")]
+        rounds: NonZeroUsize,
         /// Decisions in each of them.
-        #[arg(long, default_value_t = 1 << 16)]
-        slice: usize,
+        #[arg(long, default_value = "65536")]
+        slice: NonZeroUsize,
     },
 }
 
 fn main() -> ExitCode {
     let written = match Arguments::parse().command {
-        Command::Bench { rounds, slice } => bench::run(rounds, slice, &mut io::stdout().lock()),
+        Command::Bench { rounds, slice } => {
+            bench::run(rounds.get(), slice.get(), &mut io::stdout().lock())
+        }
     };
     match written {
         Ok(()) => ExitCode::SUCCESS,
@@ -36,5 +38,18 @@ fn main() -> ExitCode {
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("error: {error}\n"));
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bench_of_nothing_is_bad_usage() {
+        for nothing in ["--rounds=0", "--slice=0"] {
+            assert!(Arguments::try_parse_from(["load-tests", "bench", nothing]).is_err());
+        }
+        assert!(Arguments::try_parse_from(["load-tests", "bench"]).is_ok());
     }
 }

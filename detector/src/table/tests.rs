@@ -182,6 +182,16 @@ fn a_clock_read_before_another_threads_stamp_counts_as_that_stamp() {
 }
 
 #[test]
+fn a_stamp_is_never_older_than_the_one_before() {
+    let (table, at) = (table(16, 1, Duration::from_secs(1)), Time::from_nanos);
+    for now in [5_000_000_100, 5_000_000_000] {
+        room(|room| table.lock(7, at(now)).push(limit(1), at(now), room));
+    }
+    let until = |now| table.lock(7, at(now)).full_until(at(now));
+    assert_eq!(until(6_000_000_099), Some(at(6_000_000_100)), "the first still stands");
+}
+
+#[test]
 fn different_keys_never_share_a_count() {
     let table = table(1_000, 3, Duration::from_secs(60));
     let hash = |key: u64| key.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key << 40;
@@ -251,6 +261,42 @@ fn where_limited_keys_hold_every_place_newcomers_are_still_counted() {
     );
     let newcomer = 7u64.wrapping_mul(0xd6e8_feb8_6659_fd93);
     assert!(!admit(&table, newcomer, n, Time::from_nanos(2_000)), "and is held to its limit");
+}
+
+#[test]
+fn a_flood_pushes_out_no_key_under_a_verdict_and_none_that_waits_for_a_response() {
+    const HOT: u64 = 7;
+    const WAITING: u64 = 8;
+    let (n, limits) = (10, [limit(10)]);
+    let ticks = Ticks::new(Duration::from_secs(60));
+    let table = Table::new(NonZeroU32::MIN, ticks, &limits, true);
+    let is_standing = |hash| hash == HOT;
+    let mut room =
+        Room { is_standing: &is_standing, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+    let at = |secs: u64| Time::from_nanos(secs * 1_000_000_000);
+    table.lock(HOT, at(1)).push(limits[0], at(1), &mut room);
+    table.lock(HOT, at(1)).mark_hot();
+    let generation = table.lock(WAITING, at(1)).hold(at(1), &mut room).unwrap();
+    // Each comes more often than the two, so that one of the two would be the first to go.
+    for key in 100..1_000 {
+        for _ in 0..3 {
+            table.lock(key, at(2)).push(limits[0], at(2), &mut room);
+        }
+    }
+    assert!(room.evicted_live > 0, "the others displace each other");
+    for _ in 1..n {
+        let mut row = table.lock(HOT, at(3));
+        assert!(row.full_until(at(3)).is_none());
+        row.push(limits[0], at(3), &mut room);
+    }
+    assert!(table.lock(HOT, at(3)).full_until(at(3)).is_some(), "its first event still counts");
+    // An hour on all counts are idle, and their places can be had.
+    for key in 1_000..2_000 {
+        table.lock(key, at(3_600)).push(limits[0], at(3_600), &mut room);
+    }
+    let mut row = table.lock(WAITING, at(3_601));
+    assert_eq!(row.pending(), 1);
+    assert!(row.release(generation), "its response counts");
 }
 
 #[test]

@@ -37,6 +37,27 @@ fn a_burst_on_either_side_of_a_minute_passes_once() {
     assert!(get("/").passes(&engine, ms(43_319_900)), "and have left a minute after they came");
 }
 
+// C32
+#[test]
+fn a_request_counts_for_one_window_from_its_own_time() {
+    let engine = engine(
+        r#"
+        [[rule]]
+        name = "all"
+        key = ["client"]
+        over = "5/60s"
+        throttle = {}
+        "#,
+    );
+    assert!(get("/").passes(&engine, ms(43_258_700)));
+    for _ in 0..4 {
+        assert!(get("/").passes(&engine, ms(43_260_100)));
+    }
+    assert!(!get("/").passes(&engine, ms(43_318_699)), "the first still stands");
+    assert!(get("/").passes(&engine, ms(43_318_700)), "for a minute, no longer");
+    assert!(!get("/").passes(&engine, ms(43_320_099)), "the four stand on their own time");
+}
+
 // C27
 #[test]
 fn six_a_minute_may_come_at_once() {
@@ -622,4 +643,102 @@ fn a_full_verdict_table_still_refuses_by_the_window() {
     assert_eq!(engine.counts()[0].standing_verdicts, 1);
     assert_eq!(passed("192.0.2.1", secs(200)), 0, "the one that is stored lasts its hour");
     assert_eq!(passed("192.0.2.2", secs(200)), 2, "the other its window");
+}
+
+#[test]
+fn the_wait_of_a_block_that_extends_counts_the_refused_attempt() {
+    let engine = engine(
+        r#"
+        [[rule]]
+        name = "all"
+        key = ["client"]
+        over = "1/1s"
+        block = { for = "10s", extend = true }
+        "#,
+    );
+    assert!(get("/").passes(&engine, secs(1)));
+    assert!(!get("/").passes(&engine, secs(1)));
+    let refusal = get("/").decide(&engine, secs(6)).refusal.unwrap();
+    assert_eq!(refusal.wait, Duration::from_secs(10), "the attempt moved the end out");
+    assert!(get("/").passes(&engine, secs(16)), "who waits that long passes");
+}
+
+#[test]
+fn the_wait_where_a_block_is_not_stored_counts_the_refused_attempt() {
+    let engine = engine(
+        r#"
+        [memory]
+        keys = 1000
+        verdicts = 1
+        [[rule]]
+        name = "all"
+        key = ["client"]
+        over = "1/10s"
+        block = { for = "1h" }
+        "#,
+    );
+    for _ in 0..2 {
+        get("/").from("192.0.2.1").passes(&engine, secs(1));
+    }
+    assert!(get("/").passes(&engine, secs(1)));
+    let refusal = get("/").decide(&engine, secs(6)).refusal.unwrap();
+    assert_eq!(refusal.wait, Duration::from_secs(10));
+    assert!(get("/").passes(&engine, secs(16)), "who waits that long passes");
+}
+
+#[test]
+fn a_block_by_hand_that_finds_no_room_frees_nobody() {
+    let engine = engine(
+        r#"
+        [memory]
+        keys = 1000
+        verdicts = 1
+        [[rule]]
+        name = "all"
+        key = ["client"]
+        over = "2/1m"
+        throttle = {}
+        "#,
+    );
+    let (one, two) = ("client=192.0.2.1", "client=192.0.2.2");
+    engine.block("all", one, Duration::from_secs(60), secs(1)).unwrap();
+    let passed = || (0..4).filter(|_| get("/").from("192.0.2.2").passes(&engine, secs(1))).count();
+    assert_eq!(passed(), 2);
+    engine.block("all", two, Duration::from_secs(60), secs(1)).unwrap_err();
+    assert_eq!(passed(), 0, "its window still stands");
+    engine.block("all", one, Duration::from_secs(600), secs(2)).unwrap();
+    assert!(!get("/").from("192.0.2.1").passes(&engine, secs(601)), "in place of what stood");
+}
+
+#[test]
+fn a_preflight_without_the_key_counts_as_unkeyed_only() {
+    let engine = engine(
+        r#"
+        [[rule]]
+        name = "all"
+        key = ["header:x-api-key"]
+        missing_key = "reject"
+        over = "2/60s"
+        throttle = {}
+        "#,
+    );
+    let mut preflight = get("/api").with("origin", "https://shop.example");
+    preflight.method = http::Method::OPTIONS;
+    let preflight = preflight.with("access-control-request-method", "POST");
+    assert!(preflight.passes(&engine, secs(1)), "a browser cannot send the key with it");
+    let counts = engine.counts()[0];
+    assert_eq!((counts.matched, counts.unkeyed), (0, 1));
+}
+
+#[test]
+fn a_block_by_hand_under_an_observing_rule_says_that_nobody_is_refused() {
+    for (file, rule, observed) in
+        [("enforce", "enforce", false), ("enforce", "observe", true), ("observe", "enforce", true)]
+    {
+        let engine = engine(&format!("mode = \"{file}\"\n{TEN_A_MINUTE}\nmode = \"{rule}\""));
+        let minute = Duration::from_secs(60);
+        engine.block("all", "client=203.0.113.9", minute, secs(1)).unwrap();
+        assert_eq!(get("/").passes(&engine, secs(1)), observed);
+        assert_eq!(engine.tick(secs(1))[0].observed, observed, "{rule} in {file}");
+    }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected should stop")]
 
+mod allocations;
 mod cases;
 mod harness;
 mod oracle;

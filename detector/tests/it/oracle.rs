@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use hotgate_detector::{Cause, Charges, Engine, Outcome};
+use hotgate_detector::{Cause, Charges, Engine, Event, Outcome};
 use http::StatusCode;
 use proptest::prelude::*;
 
@@ -280,7 +280,7 @@ fn ask(
     let enforced = matching.iter().filter(|rule| !rules[**rule].observe);
     let causes: Vec<Cause> = enforced.filter_map(|rule| own[*rule]).collect();
     let refused = causes.iter().any(|cause| *cause != Cause::Pending);
-    let only_pending = !refused && !causes.is_empty();
+    let pending = causes.contains(&Cause::Pending);
 
     let decision = get(PATHS[path]).from(CLIENTS[client]).decide(engine, ms(now));
     prop_assert_eq!(
@@ -294,7 +294,11 @@ fn ask(
     let mut held = Vec::new();
     for &rule in &matching {
         let key = &mut keys[rule][client];
-        if !only_pending && key.charge(&rules[rule], own[rule], refused, now) {
+        // What is refused for pending requests alone is charged to nothing; an observing rule's own
+        // word is real to itself.
+        let waits = pending || own[rule] == Some(Cause::Pending);
+        let refuses = refused || own[rule].is_some_and(|cause| cause != Cause::Pending);
+        if (refuses || !waits) && key.charge(&rules[rule], own[rule], refused, now) {
             held.push((rule, key.generation));
         }
         let finding = decision.findings.iter().find(|finding| finding.index == rule);
@@ -314,6 +318,51 @@ fn ask(
         );
     }
     Ok(decision.refusal.is_none().then_some(Open { charges: decision.charges, held, client }))
+}
+
+/// One rule enforced, and the same rule observing: what it says of each request, its events and its
+/// counts are the same.
+fn same_when_observed(terms: Terms, steps: &[Step]) -> Result<(), TestCaseError> {
+    let modes = [false, true];
+    let engines = modes.map(|observe| engine(&rule_text(&[Terms { observe, ..terms.clone() }])));
+    let (mut open, mut now): (Vec<[Charges; 2]>, u64) = (Vec::new(), 1_000);
+    for step in steps {
+        match *step {
+            Step::Ask { client, path, gap } => {
+                now += gap;
+                let asked = get(PATHS[path]).from(CLIENTS[client]);
+                let decisions = engines.each_ref().map(|engine| asked.decide(engine, ms(now)));
+                let said = decisions.each_ref().map(|decision| {
+                    decision.findings.first().map(|finding| (finding.hot, finding.refuses))
+                });
+                prop_assert_eq!(said[0], said[1], "enforced and observed, at {} ms", now);
+                open.push(decisions.map(|decision| decision.charges));
+            }
+            Step::Settle { which, bad, gap } if !open.is_empty() => {
+                now += gap;
+                let status = if bad { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
+                let settled = open.swap_remove(which % open.len());
+                for (engine, charges) in engines.iter().zip(settled) {
+                    engine.settle(charges, Outcome::Status(status), ms(now));
+                }
+            }
+            Step::Settle { .. } | Step::Lift { .. } => {}
+        }
+        if now % 7 == 0 {
+            let said = engines.each_ref().map(|engine| {
+                let events = engine.tick(ms(now));
+                let what = |event: Event| (event.key, event.change, event.since, event.until);
+                events.into_iter().map(what).collect::<Vec<_>>()
+            });
+            prop_assert_eq!(&said[0], &said[1], "events at {} ms", now);
+        }
+    }
+    let [enforced, observed] = engines.map(|engine| engine.counts()[0]);
+    prop_assert_eq!(
+        (enforced.matched, enforced.refused),
+        (observed.matched, observed.would_refuse)
+    );
+    Ok(())
 }
 
 fn terms() -> impl Strategy<Value = Terms> {
@@ -364,5 +413,13 @@ proptest! {
         steps in prop::collection::vec(step(), 1..160),
     ) {
         compare(&rules, &steps)?;
+    }
+
+    #[test]
+    fn an_observing_rule_says_what_it_would_do_if_it_were_enforced(
+        terms in terms(),
+        steps in prop::collection::vec(step(), 1..160),
+    ) {
+        same_when_observed(terms, &steps)?;
     }
 }

@@ -1,8 +1,14 @@
 //! Many threads, one count.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use hotgate_detector::Outcome;
+use hotgate_detector::{Change, Outcome};
 use http::StatusCode;
 
 use crate::harness::{engine, get, ms, post};
@@ -128,4 +134,69 @@ fn rules_that_share_requests_in_any_order_never_deadlock() {
         }
     });
     assert_eq!(engine.counts()[39].matched, 20_000);
+}
+
+#[test]
+fn every_verdict_ends_once_whatever_goes_on_beside_it() {
+    let engine = engine(
+        r#"
+        [memory]
+        keys = 4
+        verdicts = 3
+        [[rule]]
+        name = "block"
+        key = ["client"]
+        over = "2/5ms"
+        block = { for = "2ms", extend = true, grow = 2, max = "8ms", forget = "5ms" }
+        [[rule]]
+        name = "throttle"
+        key = ["client"]
+        over = "1/2ms"
+        throttle = {}
+        [[rule]]
+        name = "login"
+        key = ["client"]
+        count = { status = [401] }
+        over = "1/3ms"
+        block = { for = "3ms" }
+        "#,
+    );
+    let clients = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"];
+    let clock = AtomicU64::new(1_000);
+    let events = Mutex::new(Vec::new());
+    a_thousand(|n| {
+        for round in 0..40 {
+            let now = ms(clock.fetch_add(1, Relaxed) / 8);
+            let client = clients[usize::try_from((n + round) % 5).unwrap()];
+            let decision = get("/").from(client).decide(&engine, now);
+            let wrong = Outcome::Status(StatusCode::UNAUTHORIZED);
+            engine.settle(decision.charges, wrong, now);
+            let key = format!("client={client}");
+            let rule = ["block", "throttle", "login"][usize::try_from(n % 3).unwrap()];
+            match n * 40 + round {
+                at if at % 7 == 0 => events.lock().unwrap().extend(engine.tick(now)),
+                at if at % 31 == 0 => drop(engine.lift(rule, &key, now).unwrap()),
+                at if at % 37 == 0 => {
+                    // Whether there is room depends on the others.
+                    let _ = engine.block(rule, &key, Duration::from_millis(4), now);
+                }
+                _ => {}
+            }
+        }
+    });
+    let mut events = events.into_inner().unwrap();
+    events.extend(engine.tick(ms(1_000_000)));
+    for (rule, counts) in ["block", "throttle", "login"].iter().zip(engine.counts()) {
+        let of = |change| {
+            events.iter().filter(|event| &*event.rule == *rule && event.change == change).count()
+        };
+        assert!(of(Change::Began) > 100, "{rule}: {} began", of(Change::Began));
+        assert_eq!(of(Change::Began), of(Change::Ended) + of(Change::Lifted), "{rule}");
+        assert_eq!((counts.standing_verdicts, counts.dropped_events), (0, 0), "{rule}");
+    }
+    for client in clients {
+        let later = ms(2_000_000);
+        let decision = get("/").from(client).decide(&engine, later);
+        assert!(decision.refusal.is_none() && decision.findings.is_empty(), "{client} is free");
+    }
 }
