@@ -20,8 +20,10 @@ pub struct RuleCounts {
     pub evicted_limited: u64,
     /// Events not counted because no place could be had.
     pub untracked: u64,
-    /// Verdicts not stored because the verdict table was full.
+    /// Refusals whose verdict was not stored because the verdict table was full.
     pub unstored_verdicts: u64,
+    /// Blocks that ended and will not make the next one longer, because their table was full.
+    pub forgotten_blocks: u64,
     /// Verdict events dropped because no tick took them.
     pub dropped_events: u64,
     /// Verdicts that stand.

@@ -20,7 +20,8 @@ use crate::{
     Cause, Charges, Config, Decision, DecisionId, Event, Finding, Outcome, Refusal, RuleCounts,
     Time,
     counters::count,
-    state::{Counting, Probe, Refuses, RuleState},
+    counting::{Counting, RuleState},
+    probe::{Probe, Refuses},
     verdict::Subject,
 };
 
@@ -256,8 +257,11 @@ impl Engine {
     pub fn settle(&self, charges: Charges, outcome: Outcome, now: Time) {
         for charge in charges.0 {
             let index = usize::from(charge.rule);
-            let (rule, state) = (&self.rules.rules()[index], &self.states[index]);
-            if let Some(counting) = &state.counting {
+            let state = self.states.get(index);
+            if let Some((state, counting)) =
+                state.and_then(|state| Some((state, state.counting.as_ref()?)))
+            {
+                let rule = &self.rules.rules()[index];
                 let stripe = state.counters.stripe(charge.hash);
                 counting.settle(rule, &charge, outcome, now, &self.config.privacy_secret, stripe);
             }

@@ -4,10 +4,11 @@
 
 mod config;
 mod counters;
+mod counting;
 mod decision;
 mod engine;
 mod event;
-mod state;
+mod probe;
 mod table;
 mod time;
 mod verdict;

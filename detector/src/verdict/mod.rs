@@ -4,8 +4,11 @@
 //! can push one out. Whoever changes a verdict for a request holds the key's line in the counting
 //! table, so that window and verdict agree.
 
+mod map;
+#[cfg(test)]
+mod tests;
+
 use std::{
-    hash::{BuildHasherDefault, Hasher},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{
@@ -16,13 +19,13 @@ use std::{
     time::Duration,
 };
 
-use dashmap::DashMap;
 use hotgate_rules::{Action, Block, Rule};
 
 use crate::{
     Change, Event, RuleCounts, Time,
     window::{Limit, State, Ticks, Window},
 };
+use map::Map;
 
 /// How often a verdict whose end moves out is said to go on.
 const GOES_ON_EVERY: Duration = Duration::from_secs(10);
@@ -56,6 +59,7 @@ pub(crate) struct Verdicts {
     due: AtomicU64,
     events: Mutex<Vec<Event>>,
     unstored: AtomicU64,
+    forgotten_blocks: AtomicU64,
     dropped_events: AtomicU64,
 }
 
@@ -129,6 +133,7 @@ impl Verdicts {
             due: AtomicU64::new(u64::MAX),
             events: Mutex::default(),
             unstored: AtomicU64::new(0),
+            forgotten_blocks: AtomicU64::new(0),
             dropped_events: AtomicU64::new(0),
         }
     }
@@ -137,6 +142,7 @@ impl Verdicts {
     pub(crate) fn add_to(&self, counts: RuleCounts) -> RuleCounts {
         RuleCounts {
             unstored_verdicts: self.unstored.load(Relaxed),
+            forgotten_blocks: self.forgotten_blocks.load(Relaxed),
             dropped_events: self.dropped_events.load(Relaxed),
             standing_verdicts: u64::from(self.standing.len()),
             ..counts
@@ -158,24 +164,21 @@ impl Verdicts {
     /// Counts an attempt under a verdict that stands; when it ends now.
     pub(crate) fn attempt(&self, hash: u64, now: Time) -> Option<Time> {
         let mut verdict = self.standing.map.get_mut(&hash)?;
+        let extends = self.extends(&verdict);
         let until = match &mut verdict.kind {
             Kind::Hot(demand) => {
                 (demand.state, _) = demand.window(&self.ticks).push(demand.state, now);
                 self.cools(demand, now)
             }
-            Kind::Block { lasts } => self.extends().then(|| now.plus(*lasts)),
+            Kind::Block { lasts } => extends.then(|| now.plus(*lasts)),
         };
         verdict.until = until.map_or(verdict.until, |until| until.max(verdict.until));
         Some(verdict.until)
     }
 
-    fn extends(&self) -> bool {
-        matches!(self.action, Action::Block(Block { extend: true, .. }))
-    }
-
-    /// Whether attempts move a verdict's end out.
-    fn moves(&self, kind: &Kind) -> bool {
-        matches!(kind, Kind::Hot(_)) || self.extends()
+    /// Whether attempts push a block's end out; never an operator's, who said when it ends.
+    fn extends(&self, verdict: &Verdict) -> bool {
+        !verdict.manual && matches!(self.action, Action::Block(Block { extend: true, .. }))
     }
 
     /// When the key will have cooled if nothing more comes.
@@ -215,7 +218,7 @@ impl Verdicts {
     pub(crate) fn block_by_hand(&self, subject: Subject, lasts: Duration, now: Time) -> bool {
         let hash = subject.hash;
         let stood = self.standing.take(hash);
-        if stood.is_none() && !self.reserve() {
+        if stood.is_none() && !self.standing.reserve() {
             return false;
         }
         if let Some(verdict) = stood {
@@ -227,16 +230,17 @@ impl Verdicts {
         true
     }
 
-    /// Takes room for a verdict, or counts one that is not stored.
-    fn reserve(&self) -> bool {
-        let reserved = self.standing.reserve();
-        self.unstored.fetch_add(u64::from(!reserved), Relaxed);
-        reserved
+    /// Whether there is room for a verdict; counts one that finds none. Asked before one is made
+    /// up, so that a full table makes no refusal dear.
+    pub(crate) fn has_room(&self) -> bool {
+        let has_room = self.standing.has_room();
+        self.unstored.fetch_add(u64::from(!has_room), Relaxed);
+        has_room
     }
 
     fn begin(&self, hash: u64, verdict: Verdict) -> bool {
         self.end_expired(hash, verdict.since);
-        let reserved = self.reserve();
+        let reserved = self.standing.reserve();
         if reserved {
             self.stand(hash, verdict);
         }
@@ -299,7 +303,7 @@ impl Verdicts {
                 self.say(verdict, Change::GoesOn, verdict.until);
             }
             due = due.min(verdict.until);
-            if self.moves(&verdict.kind) {
+            if matches!(verdict.kind, Kind::Hot(_)) || self.extends(verdict) {
                 due = due.min(verdict.said.1.plus(GOES_ON_EVERY).max(now.plus(LOOK_EVERY)));
             }
             true
@@ -328,6 +332,8 @@ impl Verdicts {
             if self.past.reserve() {
                 let past = Past { lasts: *lasts, repeat: verdict.repeat, forgotten };
                 self.past.insert_reserved(hash, past);
+            } else {
+                self.forgotten_blocks.fetch_add(1, Relaxed);
             }
         }
     }
@@ -349,112 +355,5 @@ impl Verdicts {
             manual: verdict.manual,
             repeat: verdict.repeat,
         });
-    }
-}
-
-/// A map with a capacity, by keys that are hashes already.
-#[derive(Debug)]
-struct Map<V> {
-    map: DashMap<u64, V, BuildHasherDefault<Prehashed>>,
-    len: AtomicU32,
-    capacity: u32,
-}
-
-impl<V> Map<V> {
-    fn new(capacity: u32) -> Self {
-        Map { map: DashMap::default(), len: AtomicU32::new(0), capacity }
-    }
-
-    fn len(&self) -> u32 {
-        self.len.load(Acquire)
-    }
-
-    /// Takes room for one more, if there is any.
-    fn reserve(&self) -> bool {
-        let room = |len: u32| (len < self.capacity).then_some(len + 1);
-        self.len.fetch_update(AcqRel, Acquire, room).is_ok()
-    }
-
-    /// Removes a value and keeps its room for another.
-    fn take(&self, hash: u64) -> Option<V> {
-        self.map.remove(&hash).map(|(_, value)| value)
-    }
-
-    fn insert_reserved(&self, hash: u64, value: V) {
-        if self.map.insert(hash, value).is_some() {
-            self.len.fetch_sub(1, AcqRel);
-        }
-    }
-
-    fn remove_if(&self, hash: u64, over: impl FnOnce(&V) -> bool) -> Option<V> {
-        if self.len() == 0 {
-            return None;
-        }
-        let (_, value) = self.map.remove_if(&hash, |_, value| over(value))?;
-        self.len.fetch_sub(1, AcqRel);
-        Some(value)
-    }
-
-    fn retain(&self, mut keep: impl FnMut(&u64, &mut V) -> bool) {
-        self.map.retain(|hash, value| {
-            let kept = keep(hash, value);
-            if !kept {
-                self.len.fetch_sub(1, AcqRel);
-            }
-            kept
-        });
-    }
-}
-
-/// Takes a hash for what it is.
-#[derive(Debug, Default)]
-struct Prehashed(u64);
-
-impl Hasher for Prehashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        debug_assert!(false, "only u64 keys are hashed");
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use hotgate_rules::{RuleSet, Trigger};
-
-    use super::*;
-
-    fn verdicts(action: &str) -> Verdicts {
-        let text = format!(
-            "app = \"test\"\n[[rule]]\nname = \"all\"\nkey = [\"client\"]\nover = \"1/1s\"\n{action}"
-        );
-        let rules: RuleSet = text.parse().unwrap_or_else(|problems| panic!("{problems}"));
-        let rule = &rules.rules()[0];
-        let Trigger::Over(rate) = rule.trigger else { panic!("it has a limit") };
-        Verdicts::new(rule, Ticks::new(rate.window), rate.window, 10)
-    }
-
-    #[test]
-    fn ticks_look_again_only_when_a_verdict_may_have_changed() {
-        let at = |secs: u64| Time::from_nanos(secs * 1_000_000_000);
-        for (action, next) in [
-            ("block = { for = \"1h\" }", 3_600),
-            ("block = { for = \"1h\", extend = true }", 12),
-            ("block = { for = \"11500ms\", extend = true }", 11),
-        ] {
-            let verdicts = verdicts(action);
-            let Action::Block(terms) = verdicts.action else { panic!("it blocks") };
-            let subject = Subject { hash: 7, key: "client=192.0.2.1".into(), observed: false };
-            verdicts.block(subject, &terms, at(0)).unwrap();
-            verdicts.tick(at(11));
-            let due = Time::from_nanos(verdicts.due.load(Relaxed));
-            assert_eq!(due.since(at(0)).as_secs(), next, "{action}");
-        }
     }
 }
