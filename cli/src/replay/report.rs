@@ -1,12 +1,11 @@
 //! What a replay found, as `--json` prints it.
 
 use hotgate_detector::{Engine, Time};
-use hotgate_rules::{Mode, Rule};
+use hotgate_rules::Mode;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    CONFIG,
     held::Lacking,
     scan::{BadLine, Scan},
     tally::{KeyTally, RuleTally, Tally},
@@ -80,7 +79,7 @@ impl Report {
                 refused: shown(tally.refused),
                 unkeyed: counts.unkeyed,
                 evicted_live: counts.evicted_live,
-                keys: keys(rule, tally),
+                keys: keys(tally),
                 refused_unlisted: tally.unlisted,
                 not_in_log: lacking.parts,
             }
@@ -100,16 +99,15 @@ impl Report {
     }
 }
 
-fn keys(rule: &Rule, tally: &RuleTally) -> Vec<KeyReport> {
-    let show = rule.show(&CONFIG.privacy_secret);
-    let report = |(key, tally): (&hotgate_rules::Key<'_>, &KeyTally)| KeyReport {
-        key: key.text(&show),
+fn keys(tally: &RuleTally) -> Vec<KeyReport> {
+    let report = |(key, tally): (&String, &KeyTally)| KeyReport {
+        key: key.clone(),
         matched: tally.matched,
         refused: tally.refused,
         first: rfc3339(tally.first),
         last: rfc3339(tally.last),
     };
-    let mut keys: Vec<_> = tally.keys().map(|(key, tally)| report((key, tally))).collect();
+    let mut keys: Vec<_> = tally.keys.iter().map(report).collect();
     keys.sort_by(|a, b| b.refused.cmp(&a.refused).then_with(|| a.key.cmp(&b.key)));
     keys
 }
