@@ -14,6 +14,9 @@ use crate::log::{Line, Unparsed};
 /// Unparsed lines that are shown.
 const BAD_LINES_SHOWN: usize = 3;
 
+/// Bytes of an unparsed line that are shown.
+const BAD_LINE_BYTES_SHOWN: usize = 60;
+
 /// What the first pass found.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
@@ -38,6 +41,8 @@ pub(super) struct BadLine {
     /// From 1.
     pub(super) line: u64,
     pub(super) reason: String,
+    /// How it begins, bytes that are not printed escaped; empty where the line is too long to be read.
+    pub(super) text: String,
 }
 
 impl Scan {
@@ -67,7 +72,8 @@ impl Scan {
                 }
                 Err(reason) if self.bad_lines.len() < BAD_LINES_SHOWN => {
                     let (log, reason) = (name.clone(), reason.to_string());
-                    self.bad_lines.push(BadLine { log, line: number, reason });
+                    let text = bytes.map(beginning).unwrap_or_default();
+                    self.bad_lines.push(BadLine { log, line: number, reason, text });
                 }
                 Err(_) => {}
             }
@@ -82,4 +88,9 @@ impl Scan {
         let (from, to) = self.span.unwrap_or((line.time, line.time));
         self.span = Some((from.min(line.time), to.max(line.time)));
     }
+}
+
+fn beginning(line: &[u8]) -> String {
+    let shown = &line[..line.len().min(BAD_LINE_BYTES_SHOWN)];
+    format!("{}{}", shown.escape_ascii(), if shown.len() < line.len() { "…" } else { "" })
 }

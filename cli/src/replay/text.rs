@@ -75,8 +75,11 @@ fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_bad_lines(lines: &[BadLine], out: &mut dyn Write) -> io::Result<()> {
-    let mut lines = lines.iter();
-    lines.try_for_each(|BadLine { log, line, reason }| writeln!(out, "  {log}:{line}: {reason}"))
+    for BadLine { log, line, reason, text } in lines {
+        let separator = if text.is_empty() { "" } else { ": " };
+        writeln!(out, "  {log}:{line}: {reason}{separator}{text}")?;
+    }
+    Ok(())
 }
 
 fn write_rule(

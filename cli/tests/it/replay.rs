@@ -131,6 +131,7 @@ fn a_log_in_which_nothing_parses_is_status_1_with_three_lines_and_reasons() {
     for (number, line) in (1..).zip(&lines[1..]) {
         assert!(line.contains(&format!(":{number}: ")), "{line}");
     }
+    assert!(lines[1].ends_with("and a quoted request: one"), "{}", lines[1]);
     assert!(lines[3].ends_with(":3: the line is empty"), "{}", lines[3]);
     assert_eq!(replay(RULE, &[""], &["--json"]).status, Status::Failed);
 }
@@ -144,6 +145,10 @@ fn a_few_bad_lines_stop_nothing() {
     assert!(run.out.contains("unparsed: 2 lines (18.2 %)"), "{}", run.out);
     assert!(run.out.contains(":11: expected [day/Mon/year"), "{}", run.out);
     assert!(run.out.contains("matched 9, refused 7, of 1 key"), "{}", run.out);
+    let escape = format!("\x1b[2J{}\n{}", "x".repeat(99), line("203.0.113.9", 0));
+    let json = replay(RULE, &[&escape], &["--json"]).json();
+    let text = format!("\\x1b[2J{}…", "x".repeat(56));
+    assert_eq!(json["bad_lines"][0]["text"], text, "short, and nothing that a terminal obeys");
 }
 
 #[test]
