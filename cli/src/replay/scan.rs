@@ -3,9 +3,11 @@
 use std::io;
 
 use hotgate_detector::Time;
+use hotgate_rules::ClientConfig;
 use serde::Serialize;
 
 use super::{
+    logged,
     order::Entry,
     source::{LINE_BYTES_MAX, Source},
 };
@@ -24,7 +26,7 @@ pub(super) struct Scan {
     pub(super) parsed: u64,
     /// Parsed lines whose time is before that of the parsed line before them in the same log.
     pub(super) reordered: u64,
-    /// Parsed lines whose first field is no address.
+    /// Parsed lines whose first field names no client.
     pub(super) no_client: u64,
     /// Parsed lines in the Combined format.
     pub(super) combined: u64,
@@ -55,6 +57,7 @@ impl Scan {
         &mut self,
         index: usize,
         source: &mut Source,
+        config: &ClientConfig,
         mut push: impl FnMut(Entry) -> io::Result<()>,
     ) -> io::Result<()> {
         let name = source.name.clone();
@@ -67,7 +70,7 @@ impl Scan {
                 Ok(line) => {
                     self.reordered += u64::from(before.is_some_and(|before| line.time < before));
                     before = Some(line.time);
-                    self.count(&line);
+                    self.count(&line, config);
                     push(Entry::new(line.time, index, place))?;
                 }
                 Err(reason) if self.bad_lines.len() < BAD_LINES_SHOWN => {
@@ -81,9 +84,9 @@ impl Scan {
         })
     }
 
-    fn count(&mut self, line: &Line<'_>) {
+    fn count(&mut self, line: &Line<'_>, config: &ClientConfig) {
         self.parsed += 1;
-        self.no_client += u64::from(line.client.is_none());
+        self.no_client += u64::from(logged::client(line, config).is_none());
         self.combined += u64::from(line.agent.is_some());
         let (from, to) = self.span.unwrap_or((line.time, line.time));
         self.span = Some((from.min(line.time), to.max(line.time)));

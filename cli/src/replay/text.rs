@@ -62,7 +62,7 @@ fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     if report.no_client > 0 {
         let count = plural(report.no_client, "line");
-        writeln!(out, "no client: the first field of {count} is no address")?;
+        writeln!(out, "no client: the first field of {count} holds no address of one")?;
     }
     if report.unparsed > 0 {
         // Both counts are far below 2^53.

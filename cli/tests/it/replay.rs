@@ -115,6 +115,12 @@ fn lines_without_a_client_are_reported() {
     let json = replay(RULE, &[&log], &["--json"]).json();
     assert_eq!(json["no_client"], 2);
     assert_eq!(json["rules"][0]["unkeyed"], 2);
+    let walk = "[client]\nsource = \"x-forwarded-for\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n";
+    let json = replay(&format!("{RULE}{walk}"), &[&log], &["--json"]).json();
+    assert_eq!(
+        (json["no_client"].as_u64(), json["rules"][0]["unkeyed"].as_u64()),
+        (Some(1), Some(1))
+    );
     let json = replay(RULE, &[&line("-", 0)], &["--json"]).json();
     assert_eq!(json["rules"][0]["not_in_log"], serde_json::json!(["client"]));
 }
