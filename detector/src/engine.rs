@@ -137,12 +137,13 @@ impl Engine {
     fn probe<'a>(&'a self, index: usize, facts: &Facts<'_>, now: Time) -> Option<Probe<'a>> {
         let mode = self.rules.mode();
         let (rule, state) = (&self.rules.rules()[index], &self.states[index]);
-        if rule.mode == Mode::Off {
+        if rule.mode == Mode::Off && rule.overrides.is_empty() {
             return None;
         }
         let mut hasher = self.hasher.build_hasher();
         match rule.hash_key(facts, &mut hasher) {
             Ok(()) => Probe::new(index, rule, state, facts, hasher.finish(), mode, now),
+            Err(_) if rule.mode == Mode::Off => None,
             Err(missing) => {
                 count(&state.counters.stripe(0).unkeyed);
                 let rejects = rule.missing_key == MissingKey::Reject;

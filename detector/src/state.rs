@@ -110,18 +110,19 @@ impl<'a> Probe<'a> {
         mode: Mode,
         now: Time,
     ) -> Option<Self> {
-        let mut mode = mode.min(rule.mode);
+        let mut own_mode = rule.mode;
         let mut limit = state.counting.as_ref().map_or(Limit::ONE, |counting| counting.limit);
         if let Some((at, terms)) = overriding(rule, facts) {
             if terms.exempt {
                 return None;
             }
-            mode = terms.mode.map_or(mode, |own| own.min(mode));
+            own_mode = terms.mode.unwrap_or(own_mode);
             if let Some(counting) = &state.counting {
                 limit = counting.override_limits[at].unwrap_or(limit);
             }
         }
         let always = Refuses { cause: Cause::Always, until: now.plus(WAIT_SHORT) };
+        let mode = mode.min(own_mode);
         (mode != Mode::Off).then(|| Probe {
             index,
             rule,

@@ -83,6 +83,7 @@ impl RuleSet {
         for position in positions {
             if let Some(rule) = self.rules.get_mut(*position) {
                 rule.mode = Mode::Off;
+                rule.overrides.clear();
             }
         }
         self

@@ -434,6 +434,33 @@ fn overrides_give_some_keys_other_terms() {
 }
 
 #[test]
+fn an_overrides_mode_stands_for_the_rules_own_under_the_files() {
+    let passed = |file: &str, rule: &str| {
+        let engine = engine(&format!(
+            r#"
+            mode = "{file}"
+            [[rule]]
+            name = "all"
+            key = ["client"]
+            over = "2/1m"
+            throttle = {{}}
+            mode = "{rule}"
+              [[rule.override]]
+              key = ["198.51.100.0/24"]
+              mode = "enforce"
+            "#
+        ));
+        ["203.0.113.9", "198.51.100.1"].map(|client| {
+            (0..5).filter(|_| get("/").from(client).passes(&engine, secs(1))).count()
+        })
+    };
+    assert_eq!(passed("enforce", "enforce"), [2, 2]);
+    assert_eq!(passed("enforce", "observe"), [5, 2], "enforced for some first");
+    assert_eq!(passed("enforce", "off"), [5, 2]);
+    assert_eq!(passed("observe", "enforce"), [5, 5], "the kill switch holds for all");
+}
+
+#[test]
 fn a_file_that_observes_refuses_nobody_and_says_what_it_would_have() {
     for mode in ["observe", "off"] {
         let engine = engine(&format!("mode = \"{mode}\"\n{TEN_A_MINUTE}"));
