@@ -146,6 +146,15 @@ fn absurd_blocks_are_said() {
     );
     in_rule("block = { for = \"30d\" }", "");
     in_rule(
+        "block = { for = \"1d\", grow = 2, max = \"3650d\" }",
+        "3:39: max: a block of \"3650d\" is long, did you mean [[deny]]?",
+    );
+    in_rule(
+        "block = { for = \"15ms\" }",
+        "3:17: for: a block of \"15ms\" is short, ms is milliseconds",
+    );
+    in_rule("block = { for = \"1s\" }", "");
+    in_rule(
         "block = { for = \"1h\", max = \"2h\", forget = \"3h\" }",
         "3:23: max or forget in block does nothing without grow, expected grow of 2 or more",
     );
