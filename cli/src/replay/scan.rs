@@ -28,6 +28,8 @@ pub(super) struct Scan {
     pub(super) reordered: u64,
     /// Parsed lines whose first field names no client.
     pub(super) no_client: u64,
+    /// Parsed lines whose client is a proxy that the rules trust: whoever was behind it is not held.
+    pub(super) of_proxies: u64,
     /// Parsed lines in the Combined format.
     pub(super) combined: u64,
     /// The first and the last moment.
@@ -86,7 +88,10 @@ impl Scan {
 
     fn count(&mut self, line: &Line<'_>, config: &ClientConfig) {
         self.parsed += 1;
-        self.no_client += u64::from(logged::client(line, config).is_none());
+        let client = logged::client(line, config);
+        self.no_client += u64::from(client.is_none());
+        let is_proxy = |client| config.trusted.iter().any(|net| net.contains(&client));
+        self.of_proxies += u64::from(client.is_some_and(is_proxy));
         self.combined += u64::from(line.agent.is_some());
         let (from, to) = self.span.unwrap_or((line.time, line.time));
         self.span = Some((from.min(line.time), to.max(line.time)));

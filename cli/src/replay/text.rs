@@ -64,6 +64,10 @@ fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let count = plural(report.no_client, "line");
         writeln!(out, "no client: the first field of {count} holds no address of one")?;
     }
+    if report.of_proxies > 0 {
+        let count = plural(report.of_proxies, "line");
+        writeln!(out, "of proxies: {count} by trusted_proxies; who was behind them is not held")?;
+    }
     if report.unparsed > 0 {
         // Both counts are far below 2^53.
         #[allow(clippy::cast_precision_loss)]

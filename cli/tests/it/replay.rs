@@ -125,6 +125,19 @@ fn lines_without_a_client_are_reported() {
     assert_eq!(json["rules"][0]["not_in_log"], serde_json::json!(["client"]));
 }
 
+/// C3, C5: live they are told apart by a field that the log does not hold.
+#[test]
+fn lines_of_trusted_proxies_are_reported() {
+    let walk = "[client]\nsource = \"x-forwarded-for\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n";
+    let rules = format!("{RULE}{walk}");
+    let log = line("10.0.0.1", 0).repeat(3) + &line("203.0.113.9", 0);
+    assert_eq!(replay(&rules, &[&log], &["--json"]).json()["of_proxies"], 3);
+    let text = replay(&rules, &[&log], &[]).out;
+    let expected = "of proxies: 3 lines by trusted_proxies; who was behind them is not held";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(replay(RULE, &[&log], &["--json"]).json()["of_proxies"], 0);
+}
+
 /// C106
 #[test]
 fn a_log_in_which_nothing_parses_is_status_1_with_three_lines_and_reasons() {
