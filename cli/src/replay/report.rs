@@ -1,7 +1,6 @@
 //! What a replay found, as `--json` prints it.
 
 use hotgate_detector::{Engine, Time};
-use hotgate_rules::Mode;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -71,11 +70,10 @@ impl Report {
         let each = rules.rules().iter().zip(counts).zip(&tally.rules).zip(lacking);
         let reports = each.map(|(((rule, counts), tally), lacking)| {
             let shown = |count: u64| (!lacking.unusable).then_some(count);
-            let mode = if lacking.unusable { Mode::Off } else { rule.mode.min(rules.mode()) };
             RuleReport {
                 name: rule.name.to_string(),
                 action: rule.action.name(),
-                mode: sentence::mode_name(mode),
+                mode: sentence::mode_name(rule.mode.min(rules.mode())),
                 matched: shown(counts.matched),
                 refused: shown(tally.refused),
                 unkeyed: counts.unkeyed,

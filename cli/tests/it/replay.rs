@@ -64,6 +64,9 @@ fn logs_are_merged_by_time_and_backward_steps_are_counted() {
         (line("203.0.113.9", 5) + &line("203.0.113.9", 1), line("203.0.113.9", 3));
     let json = replay(RULE, &[&first, &second], &["--json"]).json();
     assert_eq!(json["reordered"], 1, "a step between two logs is none");
+    let second = line("203.0.113.9", 3).repeat(3);
+    let same = replay(RULE, &[&second], &["--json"]).json();
+    assert_eq!(same["reordered"], 0, "nor is a line of the same second");
     let key = &json["rules"][0]["keys"][0];
     assert_eq!(key["first"], "2015-05-17T10:00:05Z", "the third in time is the refused one");
 }
@@ -88,6 +91,7 @@ fn a_key_part_the_log_does_not_hold_is_named_and_never_shown_as_zero() {
     let rules_found = json["rules"].as_array().unwrap();
     assert_eq!(rules_found[0]["not_in_log"], serde_json::json!(["header:x-api-key"]));
     assert!(rules_found[0]["matched"].is_null() && rules_found[0]["refused"].is_null());
+    assert_eq!(rules_found[0]["mode"], "off", "it was not evaluated");
     assert_eq!(rules_found[1]["not_in_log"], serde_json::json!(["agent"]), "a Common log has none");
     assert_eq!(rules_found[2]["not_in_log"], serde_json::json!(["header:x-api-key"]));
     assert_eq!(rules_found[2]["refused"], 2, "its fallback is held; the first rule refused nobody");
@@ -95,6 +99,28 @@ fn a_key_part_the_log_does_not_hold_is_named_and_never_shown_as_zero() {
     let text = replay(rules, &[&log], &[]).out;
     let expected = "this log does not hold header:x-api-key; rule k was not replayed";
     assert!(text.contains(expected), "{text}");
+}
+
+/// No router has matched what a log holds, so only a rule's own pattern can stand for the route.
+#[test]
+fn a_route_is_held_where_the_rule_has_a_pattern() {
+    let rules = RULE.replace("\"client\"", "\"route\"");
+    let log = line("203.0.113.9", 0).repeat(3);
+    let json = replay(&rules, &[&log], &["--json"]).json();
+    assert_eq!(json["rules"][0]["not_in_log"], serde_json::json!(["route"]));
+    let json = replay(&(rules + "match = \"/{x}\"\n"), &[&log], &["--json"]).json();
+    assert_eq!(json["rules"][0]["keys"][0]["key"], "route=/{x}");
+}
+
+#[test]
+fn a_key_is_matched_by_what_its_rule_is_asked_about_only() {
+    let rules = RULE.to_owned()
+        + "[exempt]\nmatch = \"/healthz\"\n[[allow]]\nclients = [\"203.0.113.9\"]\nrules = [\"r\"]\nuntil = 2015-05-17T10:00:05Z\n";
+    let allowed = line("203.0.113.9", 0).repeat(5);
+    let exempt = line("203.0.113.9", 6).replace("/x", "/healthz").repeat(5);
+    let log = allowed + &exempt + &line("203.0.113.9", 6).repeat(3);
+    let key = &replay(&rules, &[&log], &["--json"]).json()["rules"][0]["keys"][0];
+    assert_eq!((key["matched"].as_u64(), key["refused"].as_u64()), (Some(3), Some(1)), "{key}");
 }
 
 #[test]
@@ -207,6 +233,9 @@ fn denied_requests_are_counted_apart() {
     assert_eq!(json["denied"], 5);
     assert_eq!(json["rules"][0]["refused"], 0);
     assert!(replay(&rules, &[&log], &[]).out.contains("5 requests are refused by [[deny]]"));
+
+    let exempt = rules.clone() + "[exempt]\nmatch = \"/x\"\n";
+    assert_eq!(replay(&exempt, &[&log], &["--json"]).json()["denied"], 0, "exempt goes first");
 
     let observe = format!("mode = \"observe\"\n{rules}");
     let run = replay(&observe, &[&log], &["--json"]);
