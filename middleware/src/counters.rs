@@ -18,22 +18,25 @@ const UNKEYED_TOLD_FROM: u64 = 1_000;
 /// What was published, so that the next tick adds the rest.
 #[derive(Debug)]
 pub(crate) struct Published {
-    rules: Vec<Option<RuleCounts>>,
-    told_unkeyed: Vec<bool>,
+    rules: Vec<PublishedRule>,
     no_peer: u64,
     unusable_hops: u64,
     denied: u64,
 }
 
+#[derive(Debug, Default)]
+struct PublishedRule {
+    /// As they were at the last tick; `None`: never told, so that even zeros are.
+    counts: Option<RuleCounts>,
+    outcomes: [u64; 4],
+    losses: [u64; 5],
+    told_unkeyed: bool,
+}
+
 impl Published {
     pub(crate) fn new(rules: usize) -> Self {
-        Published {
-            rules: vec![None; rules],
-            told_unkeyed: vec![false; rules],
-            no_peer: 0,
-            unusable_hops: 0,
-            denied: 0,
-        }
+        let rules = std::iter::repeat_with(PublishedRule::default).take(rules).collect();
+        Published { rules, no_peer: 0, unusable_hops: 0, denied: 0 }
     }
 
     pub(crate) fn publish(&mut self, shared: &Shared) {
@@ -45,62 +48,106 @@ impl Published {
 
         let counts = shared.engine.counts();
         let rules = shared.engine.rules().rules().iter().zip(counts);
-        for ((rule, now), (before, told)) in
-            rules.zip(self.rules.iter_mut().zip(&mut self.told_unkeyed))
-        {
-            if *before != Some(now) {
-                publish_rule(rule, before.unwrap_or_default(), now);
-                *before = Some(now);
-            }
-            if now.unkeyed >= UNKEYED_TOLD_FROM && now.matched == 0 && !*told {
-                *told = true;
+        for ((rule, now), published) in rules.zip(&mut self.rules) {
+            published.publish(rule, now);
+            if now.unkeyed >= UNKEYED_TOLD_FROM && now.matched == 0 && !published.told_unkeyed {
+                published.told_unkeyed = true;
                 log::keyed_nothing(rule, now.unkeyed, no_peer);
             }
         }
     }
 }
 
-fn publish_rule(rule: &Rule, before: RuleCounts, now: RuleCounts) {
-    let action = rule.action.name();
-    let since = |count: fn(RuleCounts) -> u64| count(now).saturating_sub(count(before));
+impl PublishedRule {
+    fn publish(&mut self, rule: &Rule, now: RuleCounts) {
+        if self.counts == Some(now) {
+            return;
+        }
+        let (name, action) = (&rule.name, rule.action.name());
+        for ((outcome, requests), published) in
+            outcomes(rule, now).into_iter().zip(&mut self.outcomes)
+        {
+            let rule = Arc::clone(name);
+            let counter = counter!(
+                "hotgate_requests_total", "rule" => rule, "action" => action, "outcome" => outcome
+            );
+            raise(&counter, published, requests);
+        }
+        for ((loss, lost), published) in losses(now).into_iter().zip(&mut self.losses) {
+            let counter = counter!(loss, "rule" => Arc::clone(name), "action" => action);
+            raise(&counter, published, lost);
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a table holds far fewer than 2^52 verdicts"
+        )]
+        let standing = now.standing_verdicts as f64;
+        gauge!("hotgate_verdicts", "rule" => Arc::clone(name), "action" => action).set(standing);
+        self.counts = Some(now);
+    }
+}
 
-    let rejects = rule.missing_key == MissingKey::Reject;
+/// What became of a rule's requests so far, as the rule alone would have it.
+fn outcomes(rule: &Rule, counts: RuleCounts) -> [(&'static str, u64); 4] {
+    let RuleCounts { matched, refused, would_refuse, unkeyed, .. } = counts;
     // Where a request without the key is rejected, it stands among the refused already.
-    let (seen, unkeyed) = match since(|counts| counts.unkeyed) {
-        unkeyed if rejects => (since(|counts| counts.matched) + unkeyed, 0),
-        unkeyed => (since(|counts| counts.matched), unkeyed),
+    let (seen, unkeyed) = match rule.missing_key {
+        MissingKey::Reject => (matched + unkeyed, 0),
+        _ => (matched, unkeyed),
     };
-    let (refused, would_refuse) =
-        (since(|counts| counts.refused), since(|counts| counts.would_refuse));
-    let outcomes = [
+    [
         ("admitted", seen.saturating_sub(refused + would_refuse)),
         ("refused", refused),
         ("would_refuse", would_refuse),
         ("unkeyed", unkeyed),
-    ];
-    for (outcome, requests) in outcomes {
-        let rule = Arc::clone(&rule.name);
-        counter!("hotgate_requests_total", "rule" => rule, "action" => action, "outcome" => outcome)
-            .increment(requests);
-    }
-
-    let losses = [
-        ("hotgate_evicted_live_total", since(|counts| counts.evicted_live)),
-        ("hotgate_evicted_limited_total", since(|counts| counts.evicted_limited)),
-        ("hotgate_untracked_total", since(|counts| counts.untracked)),
-        ("hotgate_unstored_verdicts_total", since(|counts| counts.unstored_verdicts)),
-        ("hotgate_dropped_events_total", since(|counts| counts.dropped_events)),
-    ];
-    for (name, lost) in losses {
-        counter!(name, "rule" => Arc::clone(&rule.name), "action" => action).increment(lost);
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "a table holds far fewer than 2^52 verdicts")]
-    let standing = now.standing_verdicts as f64;
-    gauge!("hotgate_verdicts", "rule" => Arc::clone(&rule.name), "action" => action).set(standing);
+    ]
 }
 
+fn losses(counts: RuleCounts) -> [(&'static str, u64); 5] {
+    [
+        ("hotgate_evicted_live_total", counts.evicted_live),
+        ("hotgate_evicted_limited_total", counts.evicted_limited),
+        ("hotgate_untracked_total", counts.untracked),
+        ("hotgate_unstored_verdicts_total", counts.unstored_verdicts),
+        ("hotgate_dropped_events_total", counts.dropped_events),
+    ]
+}
+
+/// Adds what a total has risen by. One that is a difference of counts read while they rise may seem
+/// to fall for a tick: what was published stands until the total has passed it.
 fn raise(counter: &Counter, published: &mut u64, now: u64) {
     counter.increment(now.saturating_sub(*published));
-    *published = now;
+    *published = now.max(*published);
+}
+
+#[cfg(test)]
+mod tests {
+    use hotgate_rules::RuleSet;
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
+    use super::*;
+
+    #[test]
+    fn a_total_read_while_its_parts_rise_is_published_once() {
+        let rules: RuleSet = "app = \"test\"\n[[rule]]\nname = \"api\"\nkey = []\nover = \"2/1m\"\nblock = { for = \"1m\" }\n"
+            .parse()
+            .unwrap();
+        let recorder = DebuggingRecorder::new();
+        let snapshotter = recorder.snapshotter();
+        metrics::with_local_recorder(&recorder, || {
+            let mut published = PublishedRule::default();
+            // Each time but the last, some refusals were read whose requests were not yet.
+            for (matched, refused) in [(2, 0), (100, 99), (200, 200), (300, 299), (400, 398)] {
+                let mut counts = RuleCounts::default();
+                (counts.matched, counts.refused) = (matched, refused);
+                published.publish(&rules.rules()[0], counts);
+            }
+        });
+        let admitted =
+            snapshotter.snapshot().into_vec().into_iter().find_map(|(key, .., value)| {
+                let admitted = key.key().labels().any(|label| label.value() == "admitted");
+                admitted.then_some(value)
+            });
+        assert_eq!(admitted, Some(DebugValue::Counter(2)), "no tick makes requests up");
+    }
 }

@@ -198,3 +198,33 @@ impl Drop for Pending {
         self.settle_once(Outcome::Cancelled);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::Request;
+
+    use super::*;
+    use crate::Decision;
+
+    #[test]
+    fn a_request_of_a_hot_key_that_passes_carries_the_decision() {
+        let (clock, mock) = quanta::Clock::mock();
+        let rules =
+            "app = \"test\"\n[[rule]]\nname = \"api\"\nkey = []\nover = \"2/1m\"\nthrottle = {}\n";
+        let (gate, _worker) = Gate::builder().rules(rules.parse().unwrap()).pair(clock).unwrap();
+        let passes = || {
+            let mut parts = Request::new(()).into_parts().0;
+            let admitted = matches!(gate.admit(&mut parts), Admission::Admitted(_));
+            admitted.then(|| parts.extensions.remove::<Decision>())
+        };
+        assert!(passes().unwrap().is_none() && passes().unwrap().is_none(), "nothing to say yet");
+        assert!(passes().is_none(), "refused");
+        mock.increment(Duration::from_secs(61));
+        let decision = passes().expect("the window is free").expect("the key is still hot");
+        assert!(decision.refusal.is_none() && decision.findings[0].hot);
+        mock.increment(Duration::from_secs(600));
+        assert!(passes().unwrap().is_none(), "the key has cooled");
+    }
+}

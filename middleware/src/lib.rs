@@ -77,7 +77,8 @@
 //! `tracing` events of the target `hotgate`; warnings go to stderr where no subscriber is set.
 //!
 //! Through the `metrics` facade come `hotgate_requests_total` by rule, action and outcome (`admitted`,
-//! `refused`, `would_refuse`, `unkeyed`); the gauge `hotgate_verdicts`, and what full tables cost
+//! `refused`, `would_refuse`, `unkeyed`: what the rule alone says, whatever others say of the same
+//! request); the gauge `hotgate_verdicts`, and what full tables cost
 //! (`hotgate_evicted_live_total`, `hotgate_evicted_limited_total`, `hotgate_untracked_total`,
 //! `hotgate_unstored_verdicts_total`, `hotgate_dropped_events_total`) by rule and action; and
 //! `hotgate_denied_total`, `hotgate_no_peer_total` and `hotgate_unusable_hops_total`. Keys are never

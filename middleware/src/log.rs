@@ -8,6 +8,7 @@ use std::{
 
 use hotgate_detector::{Change, Event, Refusal, Time};
 use hotgate_rules::{PartKind, Peer, Resolved, Rule};
+use tracing::subscriber::NoSubscriber;
 
 /// The target of every event.
 const TARGET: &str = "hotgate";
@@ -16,13 +17,14 @@ const TARGET: &str = "hotgate";
 /// of log lines; those beyond are counted and told as a number.
 const REFUSALS_PER_SECOND_MAX: u64 = 10;
 
-/// Says a warning to the subscriber, or to stderr where there is none.
+/// Says a warning to the subscriber of this thread, or to stderr where it has none: that another
+/// thread has one helps nobody here.
 pub(crate) fn warn(message: fmt::Arguments<'_>) {
-    if tracing::dispatcher::has_been_set() {
-        tracing::warn!(target: TARGET, "{message}");
-    } else {
+    if tracing::dispatcher::get_default(|dispatch| dispatch.is::<NoSubscriber>()) {
         // There is nobody to tell that stderr is closed.
         let _ = writeln!(io::stderr().lock(), "hotgate: warning: {message}");
+    } else {
+        tracing::warn!(target: TARGET, "{message}");
     }
 }
 
@@ -107,6 +109,7 @@ pub(crate) struct Notices {
     pub(crate) no_peer: AtomicU64,
     pub(crate) unusable_hops: AtomicU64,
     said_no_peer: Once,
+    said_nameless: Once,
     said_untrusted_proxy: Once,
 }
 
@@ -119,6 +122,13 @@ impl Notices {
             warn(format_args!(
                 "a private address that is no trusted proxy sends a forwarding header: if it is your \
                  proxy, all its clients share one key; set [client] source and trusted_proxies"
+            ));
+        }
+        let nameless = peer == Some(Peer::Unix) && resolved.client.is_none();
+        if nameless && !resolved.untrusted_proxy && self.said_nameless.is_first() {
+            warn(format_args!(
+                "a request over a unix socket names no client, so rules by client do not see it: set \
+                 [client] source to the field in which your proxy does, and trusted_proxies = [\"unix\"]"
             ));
         }
         if peer.is_none() {
@@ -164,6 +174,35 @@ impl Once {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Set for the run of this test binary that warns, and is read.
+    const WARNS: &str = "HOTGATE_TEST_WARNS";
+
+    #[test]
+    fn a_warning_goes_to_stderr_where_its_thread_has_no_subscriber() {
+        if std::env::var_os(WARNS).is_some() {
+            warn(format_args!("before any"));
+            let subscriber = tracing_subscriber::fmt().with_writer(io::sink).finish();
+            tracing::subscriber::with_default(subscriber, || {
+                warn(format_args!("to a subscriber"));
+                let elsewhere = std::thread::spawn(|| warn(format_args!("on another thread")));
+                elsewhere.join().unwrap();
+            });
+            warn(format_args!("after it"));
+            return;
+        }
+        let this = std::env::current_exe().unwrap();
+        let name = "log::tests::a_warning_goes_to_stderr_where_its_thread_has_no_subscriber";
+        let run = std::process::Command::new(this)
+            .args(["--exact", name, "--nocapture"])
+            .env(WARNS, "")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(run.stderr).unwrap();
+        let warnings: Vec<_> =
+            stderr.lines().filter_map(|line| line.strip_prefix("hotgate: warning: ")).collect();
+        assert_eq!(warnings, ["before any", "on another thread", "after it"], "{stderr}");
+    }
 
     #[test]
     fn ten_refusals_a_second_are_logged() {

@@ -6,7 +6,8 @@ use hotgate_rules::Peer;
 use http::request::Parts;
 
 /// A request extension that says who the peer is, for servers that have no extension of their own
-/// that the gate knows.
+/// that the gate knows, or that know better than it says: of a connection that a load balancer
+/// passes on with the PROXY protocol, Axum knows the balancer's address only.
 ///
 /// Whatever accepts the connection inserts it; nothing that a client sends may decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +27,22 @@ pub(crate) type PeerFn = dyn Fn(&Parts) -> Option<Peer> + Send + Sync;
 /// Whether a gate can know a peer without being told how.
 pub(crate) const KNOWS_PEERS: bool = cfg!(feature = "axum");
 
-/// The peer of a request: what `registered` says, else what the extensions hold.
+/// The peer of a request: what `registered` says, else what the extensions hold. [`PeerAddr`] is meant
+/// for us and goes before what others wrote for whatever ends.
 pub(crate) fn find(registered: Option<&PeerFn>, parts: &Parts) -> Option<Peer> {
-    registered.and_then(|find| find(parts)).or_else(|| connect_info(parts)).or_else(|| {
-        let addr = parts.extensions.get::<SocketAddr>();
-        addr.map(|addr| Peer::Ip(addr.ip())).or_else(|| PeerAddr::of(parts))
+    registered.and_then(|find| find(parts)).or_else(|| PeerAddr::of(parts)).or_else(|| {
+        let addr = connect_info(parts).or_else(|| parts.extensions.get::<SocketAddr>());
+        addr.map(|addr| Peer::Ip(addr.ip()))
     })
 }
 
 #[cfg(feature = "axum")]
-fn connect_info(parts: &Parts) -> Option<Peer> {
-    let info = parts.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>()?;
-    Some(Peer::Ip(info.0.ip()))
+fn connect_info(parts: &Parts) -> Option<&SocketAddr> {
+    parts.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>().map(|info| &info.0)
 }
 
 #[cfg(not(feature = "axum"))]
-fn connect_info(_: &Parts) -> Option<Peer> {
+fn connect_info(_: &Parts) -> Option<&SocketAddr> {
     None
 }
 
@@ -52,12 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_registered_comes_before_what_the_extensions_hold() {
+    fn what_says_more_surely_who_the_peer_is_goes_first() {
         let address = |last| IpAddr::from([192, 0, 2, last]);
         let mut parts = http::Request::new(()).into_parts().0;
         assert_eq!(find(None, &parts), None);
-        parts.extensions.insert(PeerAddr(Peer::Unix));
-        assert_eq!(find(None, &parts), Some(Peer::Unix));
         parts.extensions.insert(SocketAddr::from((address(1), 80)));
         assert_eq!(find(None, &parts), Some(Peer::Ip(address(1))));
         #[cfg(feature = "axum")]
@@ -66,12 +65,11 @@ mod tests {
             parts.extensions.insert(info);
             assert_eq!(find(None, &parts), Some(Peer::Ip(address(2))));
         }
+        parts.extensions.insert(PeerAddr(Peer::Unix));
+        assert_eq!(find(None, &parts), Some(Peer::Unix));
         let registered = |_: &Parts| Some(Peer::Ip(IpAddr::from([192, 0, 2, 3])));
         assert_eq!(find(Some(&registered), &parts), Some(Peer::Ip(address(3))));
         let silent = |_: &Parts| None;
-        assert!(
-            find(Some(&silent), &parts).is_some(),
-            "the extensions stand in for a silent function"
-        );
+        assert_eq!(find(Some(&silent), &parts), Some(Peer::Unix), "as if it were not there");
     }
 }

@@ -120,7 +120,7 @@ fn detail(refusal: &Refusal, told: &Told<'_>) -> String {
         Cause::Always => format!("Requests of this kind are not accepted. {again}"),
         Cause::Denied => format!("This client may not use this service. {MISTAKE}"),
         Cause::MissingKey { by_client: false } => {
-            "The service cannot tell who sent the request. Whoever runs it must correct its set-up.".to_owned()
+            "The service does not know of the request what its rules ask for. Whoever runs it must correct its set-up.".to_owned()
         }
         Cause::MissingKey { by_client: true } => {
             "The request lacks a part that this service asks for, such as a header field. Send it again \

@@ -450,9 +450,8 @@ fn an_overrides_mode_stands_for_the_rules_own_under_the_files() {
               mode = "enforce"
             "#
         ));
-        ["203.0.113.9", "198.51.100.1"].map(|client| {
-            (0..5).filter(|_| get("/").from(client).passes(&engine, secs(1))).count()
-        })
+        ["203.0.113.9", "198.51.100.1"]
+            .map(|client| (0..5).filter(|_| get("/").from(client).passes(&engine, secs(1))).count())
     };
     assert_eq!(passed("enforce", "enforce"), [2, 2]);
     assert_eq!(passed("enforce", "observe"), [5, 2], "enforced for some first");

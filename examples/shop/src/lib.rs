@@ -2,7 +2,12 @@
 //!
 //! The gate is one layer, added in [`app`]; the rules are in `hotgate.toml`.
 
-use std::{future::Future, io, net::SocketAddr};
+use std::{
+    future::{Future, IntoFuture as _},
+    io,
+    net::SocketAddr,
+    time::Duration,
+};
 
 use axum::{
     Form, Json, Router,
@@ -14,7 +19,7 @@ use axum::{
 use hotgate::Gate;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot, time::sleep};
 
 /// The rules beside this example, wherever it is started from.
 pub const RULES_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hotgate.toml");
@@ -33,7 +38,12 @@ pub fn app(gate: &Gate) -> Router {
         .layer(gate.layer()) // the layer added last is outermost
 }
 
-/// Serves the shop until `shutdown` is ready, then answers what is under way and ends.
+/// How long requests that are under way may take once the shop closes; a client that sends half a
+/// request must not keep it open.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Serves the shop until `shutdown` is ready, then answers what is under way, for three seconds at
+/// most, and ends.
 ///
 /// # Errors
 ///
@@ -45,7 +55,19 @@ pub async fn run(
 ) -> io::Result<()> {
     // With connect info: rules by client need to know who connects.
     let service = app(&gate).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(shutdown).await
+    let (close, closed) = oneshot::channel();
+    let closing = async {
+        shutdown.await;
+        let _ = close.send(());
+    };
+    let grace = async {
+        let _ = closed.await;
+        sleep(GRACE).await;
+    };
+    tokio::select! {
+        ended = axum::serve(listener, service).with_graceful_shutdown(closing).into_future() => ended,
+        () = grace => Ok(()),
+    }
 }
 
 async fn catalogue() -> Html<String> {

@@ -1,13 +1,21 @@
 //! Runs the shop.
 
-use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf};
+use std::{
+    io::IsTerminal as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use clap::Parser;
 use hotgate::Gate;
 use tokio::net::TcpListener;
-use tracing::info;
+use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
+
+/// The exit status of bad rules, as of bad arguments.
+const BAD_RULES: u8 = 2;
 
 /// A shop behind a gate.
 #[derive(Parser)]
@@ -21,23 +29,39 @@ struct Arguments {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let ansi = std::io::stdout().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).init();
 
-    let gate = Gate::from_file(&arguments.rules)?;
+    let gate = match Gate::from_file(&arguments.rules) {
+        Ok(gate) => gate,
+        Err(error) => {
+            error!("no shop without rules\n{:#}", anyhow::Error::from(error));
+            return Ok(ExitCode::from(BAD_RULES));
+        }
+    };
     let listener = TcpListener::bind(arguments.listen).await.with_context(|| {
         format!("cannot listen on {}; try another with --listen 127.0.0.1:8081", arguments.listen)
     })?;
-    let url = format!("http://{}", listener.local_addr()?);
-    info!("the shop is open at {url}, its rules in {}", arguments.rules.display());
-    info!(
-        "guess a password; after ten tries even the right one, wonderland, is refused: \
-         for i in $(seq 12); do curl -s -o /dev/null -w '%{{http_code}}\\n' -d 'user=alice&password=no' {url}/login; done"
+    say_what_to_try(&format!("http://{}", listener.local_addr()?), &arguments.rules);
+    shop::run(listener, gate, interrupted()).await.context("the listener failed")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// To stdout and without a date, so that it can be read and pasted.
+#[expect(clippy::print_stdout, reason = "it is what the command answers")]
+fn say_what_to_try(url: &str, rules: &Path) {
+    println!(
+        "The shop is open at {url}, its rules are in {rules}.
+Guess a password; after ten tries even the right one, wonderland, is refused:
+
+  for i in $(seq 12); do curl -s -o /dev/null -w '%{{http_code}} ' -d 'user=alice&password=guess' {url}/login; done
+  curl -i -d 'user=alice&password=wonderland' {url}/login
+",
+        rules = rules.display()
     );
-    shop::run(listener, gate, interrupted()).await.context("the listener failed")
 }
 
 /// Ready at the first Ctrl-C.

@@ -124,3 +124,34 @@ async fn a_trap_and_a_missing_page_are_told_apart() {
     assert_eq!(shop.get("/nowhere").await.status, 404);
     shop.close().await;
 }
+
+#[tokio::test]
+async fn half_a_request_does_not_keep_the_shop_open() {
+    let shop = Shop::open().await;
+    let mut stream = TcpStream::connect(shop.address).await.expect("a connection");
+    let half = "POST /login HTTP/1.1\r\nHost: shop\r\nContent-Length: 100\r\n\
+                Content-Type: application/x-www-form-urlencoded\r\n\r\nuser=";
+    stream.write_all(half.as_bytes()).await.expect("half a request sent");
+    assert_eq!(shop.get("/").await.status, 200, "by now the half has come, too");
+    shop.close().await;
+}
+
+#[test]
+fn bad_rules_end_the_shop_with_all_their_errors_and_status_2() {
+    let rules = std::env::temp_dir().join(format!("hotgate-shop-{}.toml", std::process::id()));
+    let text =
+        "app = \"shop\"\n[[rule]]\nname = \"a\"\nkey = [\"client\"]\nover = \"1\"\ntrottle = {}\n";
+    std::fs::write(&rules, text).expect("a file written");
+    let shop = std::process::Command::new(env!("CARGO_BIN_EXE_shop"))
+        .args(["--listen", "127.0.0.1:0", "--rules"])
+        .arg(&rules)
+        .env_remove("RUST_LOG")
+        .output();
+    std::fs::remove_file(&rules).expect("the file removed");
+    let shop = shop.expect("the shop runs");
+    assert_eq!(shop.status.code(), Some(2));
+    let said = String::from_utf8(shop.stdout).expect("text");
+    for place in [":5:", ":6:"] {
+        assert!(said.contains(&format!("{}{place}", rules.display())), "{place} in {said}");
+    }
+}

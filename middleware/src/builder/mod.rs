@@ -48,8 +48,8 @@ impl GateBuilder {
     }
 
     /// Asks this function who the peer is, for servers whose way of telling it the gate does not
-    /// know. Where it says nothing, the extensions are asked as if it were not there: Axum's
-    /// `ConnectInfo<SocketAddr>` (feature `axum`), a `SocketAddr`, a [`PeerAddr`](crate::PeerAddr).
+    /// know. Where it says nothing, the extensions are asked as if it were not there: a
+    /// [`PeerAddr`](crate::PeerAddr), Axum's `ConnectInfo<SocketAddr>` (feature `axum`), a `SocketAddr`.
     ///
     /// It is about the connection. Whom a proxy speaks for is up to `[client]` of the rules: what a
     /// header says must not come in here.

@@ -1,25 +1,14 @@
 //! What a refused client is told.
 
-use std::{future::ready, time::Duration};
+use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode, header};
-use http_body_util::Full;
-use tower::{Layer as _, Service, ServiceBuilder, service_fn};
+use http::{HeaderMap, Method, StatusCode, header};
+use tower::{Layer as _, Service as _, ServiceBuilder};
 use tower_http::cors::CorsLayer;
 
-use crate::support::{Answer, answer, answered, gate, get, limit, request, status};
+use crate::support::{answered, gate, get, limit, ok, request, status};
 
 type Json = serde_json::Value;
-
-fn ok() -> impl Service<
-    Request<()>,
-    Response = http::Response<Full<Bytes>>,
-    Error = std::convert::Infallible,
-    Future = std::future::Ready<Answer>,
-> + Clone {
-    service_fn(|_: Request<()>| ready(answer(StatusCode::OK)))
-}
 
 /// The first refusal that `rules` give to a client that does not stop.
 async fn refusal(rules: &str) -> (StatusCode, HeaderMap, Json) {

@@ -1,12 +1,16 @@
 //! Under Axum: routers, nesting, routes, and a real socket's peer.
 
-use std::net::SocketAddr;
+use std::{future::IntoFuture as _, net::SocketAddr};
 
 use axum::{Router, body::Body, extract::ConnectInfo, routing::get};
 use hotgate::Gate;
 use http::{Request, StatusCode};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 
-use crate::support::{limit, status};
+use crate::support::{Logged, in_time, limit, status};
 
 fn gate(rules: &str) -> Gate {
     Gate::builder().rules(format!("app = \"test\"\n{rules}").parse().unwrap()).build().unwrap()
@@ -68,4 +72,65 @@ async fn the_matched_route_is_a_key() {
         "one route, one key"
     );
     assert_eq!(status(&app, from(3, "/")).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn in_a_nested_router_the_route_is_the_whole_template() {
+    let rules = "[[rule]]\nname = \"route\"\nkey = [\"route\"]\nover = \"1/1m\"\nthrottle = {}\n";
+    let gate = gate(rules);
+    let orders = || Router::new().route("/orders/{id}", get(|| async { "ok" })).layer(gate.layer());
+    let app = Router::new().nest("/api", orders()).nest("/old", orders());
+    assert_eq!(status(&app, from(1, "/api/orders/1")).await, StatusCode::OK);
+    assert_eq!(status(&app, from(1, "/api/orders/2")).await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(status(&app, from(1, "/old/orders/2")).await, StatusCode::OK, "another template");
+}
+
+#[tokio::test]
+async fn a_gate_around_and_inside_nested_routers_counts_once() {
+    let gate = gate(&limit("3/1m", "throttle = {}"));
+    let orders = Router::new().route("/orders", get(|| async { "ok" })).layer(gate.layer());
+    let app = Router::new().nest("/api", orders).layer(gate.layer());
+    let app = tower::ServiceBuilder::new().layer(gate.layer()).service(app);
+    for expected in [200, 200, 200, 429] {
+        assert_eq!(status(&app, from(1, "/api/orders")).await.as_u16(), expected);
+    }
+}
+
+/// What a served app answers to `GET /`, over a connection of its own.
+async fn over_a_socket(address: SocketAddr) -> String {
+    let exchange = async {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.lines().next().unwrap().to_owned()
+    };
+    in_time(exchange).await
+}
+
+#[tokio::test]
+async fn a_server_that_tells_no_peer_is_no_outage_and_one_warning() {
+    // C11
+    let logged = Logged::start();
+    let rules = limit("1/1m", "throttle = {}");
+    let app = || Router::new().route("/", get(|| async { "ok" })).layer(gate(&rules).layer());
+    let listen = async || TcpListener::bind("127.0.0.1:0").await.unwrap();
+
+    let listener = listen().await;
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(axum::serve(listener, app()).into_future());
+    for _ in 0..3 {
+        assert_eq!(over_a_socket(address).await, "HTTP/1.1 200 OK");
+    }
+    assert_eq!(logged.lines_with("into_make_service_with_connect_info").len(), 1);
+    server.abort();
+
+    let listener = listen().await;
+    let address = listener.local_addr().unwrap();
+    let app = app().into_make_service_with_connect_info::<SocketAddr>();
+    let server = tokio::spawn(axum::serve(listener, app).into_future());
+    for expected in ["HTTP/1.1 200 OK", "HTTP/1.1 429 Too Many Requests"] {
+        assert_eq!(over_a_socket(address).await, expected, "what the warning says helps");
+    }
+    server.abort();
 }

@@ -1,21 +1,12 @@
 //! Who the peer is, and what happens where nobody says.
 
-use std::{future::ready, net::IpAddr};
+use std::net::IpAddr;
 
 use hotgate::{Gate, GateService, Peer, PeerAddr};
 use http::{Request, StatusCode};
-use tower::{Layer as _, Service, service_fn};
+use tower::Layer as _;
 
-use crate::support::{Answer, Logged, answer, answered, gate, limit, status};
-
-fn ok() -> impl Service<
-    Request<()>,
-    Response = http::Response<http_body_util::Full<bytes::Bytes>>,
-    Error = std::convert::Infallible,
-    Future = std::future::Ready<Answer>,
-> + Clone {
-    service_fn(|_: Request<()>| ready(answer(StatusCode::OK)))
-}
+use crate::support::{Logged, answered, gate, limit, ok, status};
 
 fn anonymous() -> Request<()> {
     Request::new(())
@@ -106,6 +97,19 @@ async fn a_unix_sockets_proxy_speaks_for_its_clients() {
 }
 
 #[tokio::test]
+async fn requests_over_a_unix_socket_that_name_no_client_pass_with_one_warning() {
+    // C11
+    let logged = Logged::start();
+    let service = gate(&limit("1/1m", "throttle = {}")).layer().layer(ok());
+    for _ in 0..50 {
+        assert_eq!(status(&service, of(Peer::Unix)).await, StatusCode::OK);
+    }
+    let warnings = logged.lines_with("WARN");
+    assert_eq!(warnings.len(), 1, "said once: {warnings:?}");
+    assert!(warnings[0].contains("trusted_proxies"), "{}", warnings[0]);
+}
+
+#[tokio::test]
 async fn a_proxy_that_is_not_trusted_is_told_once() {
     // C5: behind a proxy that the rules do not name, all clients are one.
     let logged = Logged::start();
@@ -150,4 +154,17 @@ async fn a_registered_function_finds_the_peer() {
     assert_eq!(status(&service, from(1)).await, StatusCode::OK);
     assert_eq!(status(&service, from(1)).await, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(status(&service, from(2)).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn targets_without_a_path_are_counted_like_others() {
+    let service = gate(&limit("2/1m", "throttle = {}")).layer().layer(ok());
+    for (method, target, expected) in
+        [("OPTIONS", "*", 200), ("CONNECT", "shop.example:443", 200), ("OPTIONS", "*", 429)]
+    {
+        let mut request = ip("203.0.113.1");
+        *request.method_mut() = method.parse().unwrap();
+        *request.uri_mut() = target.parse().unwrap();
+        assert_eq!(status(&service, request).await.as_u16(), expected, "{method} {target}");
+    }
 }

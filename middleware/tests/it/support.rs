@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     fmt::Debug,
-    future::Future,
+    future::{Future, Ready, ready},
     io,
     net::IpAddr,
     sync::{
@@ -18,7 +18,7 @@ use hotgate::{Gate, Peer, PeerAddr};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
-use tower::{Service, ServiceExt as _};
+use tower::{Service, ServiceExt as _, service_fn};
 
 /// What a handler of these tests answers.
 pub(crate) type Answer = Result<Response<Full<Bytes>>, Infallible>;
@@ -55,6 +55,16 @@ pub(crate) fn answer(status: StatusCode) -> Answer {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     Ok(response)
+}
+
+/// A service that answers 200 to everything.
+pub(crate) fn ok() -> impl Service<
+    Request<()>,
+    Response = Response<Full<Bytes>>,
+    Error = Infallible,
+    Future = Ready<Answer>,
+> + Clone {
+    service_fn(|_: Request<()>| ready(answer(StatusCode::OK)))
 }
 
 /// The status that a clone of `service` answers `request` with, within the deadline.
