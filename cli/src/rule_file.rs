@@ -8,10 +8,6 @@ use std::{
 
 use hotgate_rules::{Problem, RuleSet};
 
-/// The longest rule file that is read, in bytes: room for 256 rules and long lists of networks. A
-/// longer one is an error, so that a wrong path (a log, a device) is not read for ever.
-const RULES_BYTES_MAX: u64 = 16 << 20;
-
 /// Why there is no rule set.
 #[derive(Debug)]
 pub(crate) enum Unusable {
@@ -50,9 +46,10 @@ impl Unusable {
 
 fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(RULES_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > RULES_BYTES_MAX {
-        let limit = format!("expected a rule file of at most {} MiB", RULES_BYTES_MAX >> 20);
+    // A wrong path (a log, a device) is not read for ever.
+    File::open(path)?.take(RuleSet::FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > RuleSet::FILE_BYTES_MAX {
+        let limit = format!("expected a rule file of at most {} bytes", RuleSet::FILE_BYTES_MAX);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, limit));
     }
     String::from_utf8(bytes).map_err(|error| {

@@ -1,9 +1,9 @@
 //! A rule said as a sentence, with the rate it sustains.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
 use hotgate_rules::{
-    Action, Block, Count, MissingKey, Mode, Pattern, Rate, Rule, StatusClass, Trigger,
+    Action, Block, Count, MissingKey, Mode, Pattern, Rate, Rule, Spoken, StatusClass, Trigger,
 };
 
 /// `NAME: …`, the sentence after the rule's name.
@@ -68,7 +68,7 @@ fn limit(rule: &Rule) -> String {
         Trigger::Always => return format!("every one is refused with {}", status(&rule.action)),
         Trigger::Over(rate) => rate,
     };
-    let (n, window, sustained) = (rate.limit, duration(rate.window), sustained(rate));
+    let (n, window, sustained) = (rate.limit, Spoken(rate.window), sustained(rate));
     let span = format!("in any {window} (sustained: {sustained})");
     match (&rule.count, &rule.action) {
         (Count::Requests, Action::Throttle) => format!("at most {n} admitted {span}, the rest 429"),
@@ -94,13 +94,13 @@ fn status(action: &Action) -> u16 {
 }
 
 fn blocks(block: &Block) -> String {
-    let mut text = format!("block for {} with {}", duration(block.lasts), block.status.as_u16());
+    let mut text = format!("block for {} with {}", Spoken(block.lasts), block.status.as_u16());
     if block.grow.get() > 1 {
         let _ = write!(
             text,
             ", {} times longer at each repeat, up to {}",
             block.grow,
-            duration(block.max)
+            Spoken(block.max)
         );
     }
     if block.extend {
@@ -127,22 +127,13 @@ fn list(items: impl Iterator<Item = String>, last: &str) -> String {
     }
 }
 
-/// The units of a rule file, longest first, in nanoseconds.
-const UNITS: [(&str, &str, u128); 4] = [
-    ("d", "a day", 86_400_000_000_000),
-    ("h", "an hour", 3_600_000_000_000),
-    ("m", "a minute", 60_000_000_000),
-    ("s", "a second", 1_000_000_000),
+/// What rates are said in, longest first, in nanoseconds.
+const UNITS: [(&str, u128); 4] = [
+    ("a day", 86_400_000_000_000),
+    ("an hour", 3_600_000_000_000),
+    ("a minute", 60_000_000_000),
+    ("a second", 1_000_000_000),
 ];
-
-/// As a rule file writes it, in the largest unit that says it in one whole number: `90s`, `2m`.
-pub(crate) fn duration(duration: Duration) -> String {
-    let nanos = duration.as_nanos();
-    match UNITS.iter().find(|(.., unit)| nanos >= *unit && nanos.is_multiple_of(*unit)) {
-        Some((name, _, unit)) => format!("{}{name}", nanos / unit),
-        None => format!("{}ms", duration.as_millis()),
-    }
-}
 
 /// The rate that a client may keep up for ever, in the smallest unit that holds at least one, so
 /// that "4,000 in 4,000 h" is not read as 4,000 a second: `2 a second`, `15 a minute`, `0.5 a day`.
@@ -151,8 +142,8 @@ pub(crate) fn sustained(rate: Rate) -> String {
         // Thousandths, rounded down: the rate is never said to be more than it is.
         u128::from(rate.limit.get()) * unit * 1000 / rate.window.as_nanos().max(1)
     };
-    let (_, name, unit) =
-        UNITS.iter().rev().find(|(.., unit)| in_unit(*unit) >= 1000).unwrap_or(&UNITS[0]);
+    let (name, unit) =
+        UNITS.iter().rev().find(|(_, unit)| in_unit(*unit) >= 1000).unwrap_or(&UNITS[0]);
     let thousandths = in_unit(*unit);
     let number = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
     format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
@@ -160,7 +151,7 @@ pub(crate) fn sustained(rate: Rate) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU32;
+    use std::{num::NonZeroU32, time::Duration};
 
     use super::*;
 
@@ -184,21 +175,6 @@ mod tests {
         ];
         for (rate, expected) in table {
             assert_eq!(sustained(rate), expected, "{rate:?}");
-        }
-    }
-
-    #[test]
-    fn durations_are_said_as_a_rule_file_writes_them() {
-        let table = [
-            (1, "1ms"),
-            (1500, "1500ms"),
-            (10_000, "10s"),
-            (90_000, "90s"),
-            (120_000, "2m"),
-            (86_400_000, "1d"),
-        ];
-        for (millis, expected) in table {
-            assert_eq!(duration(Duration::from_millis(millis)), expected);
         }
     }
 }

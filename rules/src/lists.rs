@@ -79,15 +79,18 @@ impl ClientLists {
     /// How `client` (canonical) stands at `unix_nanos`, nanoseconds since the unix epoch.
     ///
     /// An entry whose `until` has come no longer counts. The narrowest prefix wins between deny and
-    /// allow past every rule, and a tie denies; an allow past some rules outweighs neither, and all
-    /// that cover the client add up.
+    /// allow, and a tie denies. Allows past some rules add up, with an allow past every rule too, as
+    /// far as no deny of a wider prefix lies between them: what is wider than that is outweighed by it.
     #[must_use]
     pub fn standing(&self, client: IpAddr, unix_nanos: i128) -> Standing {
         let mut past = [0; 4];
         for prefixes in if client.is_ipv4() { &self.v4 } else { &self.v6 } {
             let Some(listed) = prefixes.listed(client) else { continue };
             if unix_nanos < listed.denied {
-                return Standing::Denied;
+                if past == [0; 4] {
+                    return Standing::Denied;
+                }
+                break;
             }
             if unix_nanos < listed.allowed {
                 return Standing::Allowed;
@@ -168,17 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn an_allow_past_some_rules_never_outweighs_a_deny() {
-        check(
-            &[deny("203.0.0.0/16"), allow_past("203.0.113.9/32", 1)],
-            "203.0.113.9",
-            Standing::Denied,
-        );
-        check(
-            &[allow("203.0.0.0/16"), allow_past("203.0.113.9/32", 1)],
-            "203.0.113.9",
-            Standing::Allowed,
-        );
+    fn an_allow_past_some_rules_outweighs_a_wider_deny_and_lifts_nothing_else() {
+        let past = Standing::AllowedPast([1, 0, 0, 0]);
+        let partner = allow_past("203.0.113.9/32", 1);
+        check(&[deny("203.0.0.0/16"), partner.clone()], "203.0.113.9", past);
+        check(&[deny("203.0.113.9/32"), partner.clone()], "203.0.113.9", Standing::Denied);
+        check(&[allow("203.0.0.0/16"), partner.clone()], "203.0.113.9", Standing::Allowed);
+        let wider = [allow("203.0.0.0/8"), allow_past("203.0.0.0/12", 2)];
+        let all = [&wider[..], &[deny("203.0.0.0/16"), partner]].concat();
+        check(&all, "203.0.113.9", past);
+        check(&all, "203.0.113.8", Standing::Denied);
     }
 
     #[test]
@@ -231,27 +233,28 @@ mod tests {
 
     /// What the words of the rule file say, entry by entry.
     fn scan(entries: &[Entry], client: IpAddr, nanos: i128) -> Standing {
-        let live = entries.iter().filter(|entry| {
+        let holds = |entry: &&Entry| {
             entry.until.is_none_or(|until| nanos < i128::from(until) * 1_000_000_000)
-        });
-        let (mut denied, mut allowed, mut past) = (None, None, [0; 4]);
-        for entry in live {
-            for net in entry.clients.iter().filter(|net| net.contains(&client)) {
-                match entry.allow {
-                    None => denied = denied.max(Some(net.prefix_len())),
-                    Some(None) => allowed = allowed.max(Some(net.prefix_len())),
-                    Some(Some(rules)) => {
-                        past.iter_mut().zip(rules).for_each(|(word, rules)| *word |= rules)
-                    }
-                }
+        };
+        let live: Vec<&Entry> = entries.iter().filter(holds).collect();
+        let covers = |entry: &&Entry, length| {
+            entry.clients.iter().any(|net| net.prefix_len() == length && net.contains(&client))
+        };
+        let mut past = [0; 4];
+        for length in (0..=128).rev() {
+            let here = live.iter().filter(|entry| covers(entry, length));
+            let kinds: Vec<_> = here.map(|entry| entry.allow).collect();
+            match (kinds.contains(&None), kinds.contains(&Some(None))) {
+                (true, _) if past == [0; 4] => return Standing::Denied,
+                (true, _) => break,
+                (false, true) => return Standing::Allowed,
+                (false, false) => {}
+            }
+            for rules in kinds.into_iter().flatten().flatten() {
+                past.iter_mut().zip(rules).for_each(|(word, rules)| *word |= rules);
             }
         }
-        match (denied, allowed) {
-            (Some(denied), allowed) if Some(denied) >= allowed => Standing::Denied,
-            (_, Some(_)) => Standing::Allowed,
-            _ if past == [0; 4] => Standing::Unlisted,
-            _ => Standing::AllowedPast(past),
-        }
+        if past == [0; 4] { Standing::Unlisted } else { Standing::AllowedPast(past) }
     }
 
     fn an_addr() -> impl Strategy<Value = IpAddr> {

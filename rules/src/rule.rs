@@ -218,9 +218,8 @@ impl OverridePart {
     fn covers(&self, value: &Value<'_>) -> bool {
         match (self, value) {
             (OverridePart::Any, _) => true,
-            (OverridePart::Net(net), Value::Network(addr, prefix)) => {
-                net.prefix_len() <= *prefix && net.contains(addr)
-            }
+            // The parser takes none that is narrower than what the key counts by.
+            (OverridePart::Net(net), Value::Network(addr, _)) => net.contains(addr),
             (OverridePart::Exact(exact), Value::Bytes(bytes)) => **exact == **bytes,
             (OverridePart::Prefix(start), Value::Bytes(bytes)) => bytes.starts_with(start),
             _ => false,

@@ -31,6 +31,10 @@ impl FromStr for RuleSet {
 }
 
 impl RuleSet {
+    /// The largest rule file, in bytes; a larger one is an error: beyond it somebody took another
+    /// file, or a device, for one.
+    pub const FILE_BYTES_MAX: usize = 1024 * 1024;
+
     /// `app`.
     #[must_use]
     pub fn app(&self) -> &str {

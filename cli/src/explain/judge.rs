@@ -22,13 +22,13 @@ pub(super) struct Judged<'a> {
     pub(super) why: Option<String>,
 }
 
-/// Judges every rule at `unix_nanos`, in the order of the file.
-pub(super) fn all<'a>(rules: &'a RuleSet, facts: &Facts<'_>, unix_nanos: i128) -> Vec<Judged<'a>> {
+/// Judges every rule for a client that stands so on the lists, in the order of the file.
+pub(super) fn all<'a>(
+    rules: &'a RuleSet,
+    facts: &Facts<'_>,
+    standing: Standing,
+) -> Vec<Judged<'a>> {
     let matched = rules.matching(facts);
-    let standing = match facts.client {
-        Some(client) => rules.lists().standing(client, unix_nanos),
-        None => Standing::Unlisted,
-    };
     let hit: Vec<usize> = matched.rules().collect();
     let each = rules.rules().iter().enumerate();
     each.map(|(index, rule)| {
@@ -62,6 +62,8 @@ fn kept_out(
         return Some("[exempt] matches");
     }
     match standing {
+        // Nobody is refused in a file that observes: the request goes on to the rules.
+        Standing::Denied if mode == Mode::Observe => None,
         Standing::Denied => Some("[[deny]] refuses the client before all rules"),
         Standing::Allowed => Some("[[allow]] lets the client past every rule"),
         Standing::AllowedPast(bits) if bits[index / 64] >> (index % 64) & 1 == 1 => {

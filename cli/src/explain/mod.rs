@@ -9,7 +9,7 @@ use std::{
     path::PathBuf,
 };
 
-use hotgate_rules::{Facts, Peer, RequestPath, RuleSet};
+use hotgate_rules::{Facts, Mode, Peer, RequestPath, RuleSet, Standing};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header, uri::Authority};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -57,7 +57,7 @@ struct Explanation<'a> {
     normalised: Option<&'a str>,
     client: Option<String>,
     client_how: String,
-    /// What keeps every rule from the request.
+    /// What holds whatever the rules say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<&'static str>,
     rules: Vec<Judged<'a>>,
@@ -83,6 +83,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
         client: resolved.client,
     };
     let now = Timestamp::now().as_nanosecond();
+    let standing = facts.client.map(|client| rules.lists().standing(client, now));
+    let standing = standing.unwrap_or(Standing::Unlisted);
     let explanation = Explanation {
         method: method.as_str(),
         path: facts.path.raw(),
@@ -90,8 +92,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
         normalised: (!facts.path.is_normal()).then(|| facts.path.normal()),
         client: resolved.client.map(|client| client.to_string()),
         client_how: client::how(rules.client(), args.peer, &resolved),
-        notes: notes(&rules, &facts),
-        rules: judge::all(&rules, &facts, now),
+        notes: notes(&rules, &facts, standing),
+        rules: judge::all(&rules, &facts, standing),
     };
     if args.json {
         write_json(out, &explanation)?;
@@ -101,11 +103,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
     Ok(Status::Done)
 }
 
-fn notes(rules: &RuleSet, facts: &Facts<'_>) -> Vec<&'static str> {
+fn notes(rules: &RuleSet, facts: &Facts<'_>, standing: Standing) -> Vec<&'static str> {
     let preflight =
         "a CORS preflight: charged to no rule and refused by none, except by a standing block";
     let preflight = facts.is_preflight().then_some(preflight);
-    sentence::file_mode(rules.mode()).into_iter().chain(preflight).collect()
+    let denied = rules.mode() == Mode::Observe && standing == Standing::Denied;
+    let denied = denied.then_some("[[deny]] would refuse the client before all rules");
+    sentence::file_mode(rules.mode()).into_iter().chain(denied).chain(preflight).collect()
 }
 
 fn write_text(explanation: &Explanation<'_>, out: &mut dyn Write) -> io::Result<()> {

@@ -12,6 +12,8 @@ use super::{RequestLine, date, field};
 pub struct Line<'a> {
     /// The first field, canonical and without a zone; `None` if it is a name, a list or `-`.
     pub client: Option<IpAddr>,
+    /// The first field where it is a list, as `X-Forwarded-For` holds one.
+    pub forwarded: Option<&'a [u8]>,
     /// When, since the unix epoch.
     pub time: Time,
     /// What was asked for.
@@ -75,13 +77,14 @@ impl<'a> Line<'a> {
             _ => {}
         }
         let line = without_syslog_header(line);
-        let first = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let first = first_field(line);
         let (date, rest) = find_date(line).ok_or(Unparsed::NoDate)?;
         let time = date::read(date).ok_or(Unparsed::BadDate)?;
         let (request, rest) = field::quoted(rest).ok_or(Unparsed::OpenRequest)?;
         let (status, rest) = read_status(rest).ok_or(Unparsed::NoStatus)?;
         Ok(Line {
             client: client(first),
+            forwarded: first.contains(&b',').then_some(first),
             time,
             request: RequestLine::read(&request),
             status,
@@ -109,6 +112,17 @@ fn without_syslog_header(line: &[u8]) -> &[u8] {
         (Some(_host), Some([.., b':']), Some(message)) => message,
         _ => line,
     }
+}
+
+/// All up to the first space, but for one after a comma: there a list goes on.
+fn first_field(line: &[u8]) -> &[u8] {
+    let mut before = b' ';
+    let end = line.iter().position(|byte| {
+        let ends = *byte == b' ' && before != b',';
+        before = *byte;
+        ends
+    });
+    &line[..end.unwrap_or(line.len())]
 }
 
 /// The first date in ` [date] "`, and what follows that quote.

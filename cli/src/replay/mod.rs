@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
     let mut scan = Scan::default();
     let mut sorter = Sorter::new(RUN_LINES);
     for (index, log) in logs.iter_mut().enumerate() {
-        let read = scan.read(index, log, |entry| sorter.push(entry));
+        let read = scan.read(index, log, rules.client(), |entry| sorter.push(entry));
         read.map_err(|error| naming(log, error))?;
         progress.inc(log.bytes);
     }
@@ -143,7 +143,7 @@ fn decide(
         let bytes = log.read_at(entry.place(), &mut buffer);
         let bytes = bytes.map_err(|error| naming(log, error))?;
         let line = Line::read(bytes).map_err(|_| changed(log))?;
-        let facts = logged.facts(&line);
+        let facts = logged.facts(&line, engine.rules().client());
         let decision = engine.decide(&facts, now);
         tally.decided(engine.rules(), &facts, &decision, now);
         if decision.refusal.is_none() {
@@ -165,7 +165,7 @@ fn count_matched(
     for log in logs {
         let counted = log.for_each_line(|_, bytes| {
             if let Some(Ok(line)) = bytes.map(Line::read) {
-                tally.count_matched(rules, &logged.facts(&line), line.time);
+                tally.count_matched(rules, &logged.facts(&line, rules.client()), line.time);
             }
             Ok(())
         });

@@ -1,12 +1,10 @@
 //! What a replay found, as `--json` prints it.
 
 use hotgate_detector::{Engine, Time};
-use hotgate_rules::{Mode, Rule};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    CONFIG,
     held::Lacking,
     scan::{BadLine, Scan},
     tally::{KeyTally, RuleTally, Tally},
@@ -24,6 +22,7 @@ pub(super) struct Report {
     pub(super) from: Option<String>,
     pub(super) to: Option<String>,
     pub(super) no_client: u64,
+    pub(super) of_proxies: u64,
     pub(super) denied: u64,
     pub(super) bad_lines: Vec<BadLine>,
     pub(super) rules: Vec<RuleReport>,
@@ -71,16 +70,15 @@ impl Report {
         let each = rules.rules().iter().zip(counts).zip(&tally.rules).zip(lacking);
         let reports = each.map(|(((rule, counts), tally), lacking)| {
             let shown = |count: u64| (!lacking.unusable).then_some(count);
-            let mode = if lacking.unusable { Mode::Off } else { rule.mode.min(rules.mode()) };
             RuleReport {
                 name: rule.name.to_string(),
                 action: rule.action.name(),
-                mode: sentence::mode_name(mode),
+                mode: sentence::mode_name(rule.mode.min(rules.mode())),
                 matched: shown(counts.matched),
                 refused: shown(tally.refused),
                 unkeyed: counts.unkeyed,
                 evicted_live: counts.evicted_live,
-                keys: keys(rule, tally),
+                keys: keys(tally),
                 refused_unlisted: tally.unlisted,
                 not_in_log: lacking.parts,
             }
@@ -93,6 +91,7 @@ impl Report {
             from: scan.span.map(|(from, _)| rfc3339(from)),
             to: scan.span.map(|(_, to)| rfc3339(to)),
             no_client: scan.no_client,
+            of_proxies: scan.of_proxies,
             denied: tally.denied,
             bad_lines: scan.bad_lines.clone(),
             rules: reports.collect(),
@@ -100,16 +99,15 @@ impl Report {
     }
 }
 
-fn keys(rule: &Rule, tally: &RuleTally) -> Vec<KeyReport> {
-    let show = rule.show(&CONFIG.privacy_secret);
-    let report = |(key, tally): (&hotgate_rules::Key<'_>, &KeyTally)| KeyReport {
-        key: key.text(&show),
+fn keys(tally: &RuleTally) -> Vec<KeyReport> {
+    let report = |(key, tally): (&String, &KeyTally)| KeyReport {
+        key: key.clone(),
         matched: tally.matched,
         refused: tally.refused,
         first: rfc3339(tally.first),
         last: rfc3339(tally.last),
     };
-    let mut keys: Vec<_> = tally.keys().map(|(key, tally)| report((key, tally))).collect();
+    let mut keys: Vec<_> = tally.keys.iter().map(report).collect();
     keys.sort_by(|a, b| b.refused.cmp(&a.refused).then_with(|| a.key.cmp(&b.key)));
     keys
 }

@@ -3,9 +3,11 @@
 use std::io;
 
 use hotgate_detector::Time;
+use hotgate_rules::ClientConfig;
 use serde::Serialize;
 
 use super::{
+    logged,
     order::Entry,
     source::{LINE_BYTES_MAX, Source},
 };
@@ -14,6 +16,9 @@ use crate::log::{Line, Unparsed};
 /// Unparsed lines that are shown.
 const BAD_LINES_SHOWN: usize = 3;
 
+/// Bytes of an unparsed line that are shown.
+const BAD_LINE_BYTES_SHOWN: usize = 60;
+
 /// What the first pass found.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
@@ -21,8 +26,10 @@ pub(super) struct Scan {
     pub(super) parsed: u64,
     /// Parsed lines whose time is before that of the parsed line before them in the same log.
     pub(super) reordered: u64,
-    /// Parsed lines whose first field is no address.
+    /// Parsed lines whose first field names no client.
     pub(super) no_client: u64,
+    /// Parsed lines whose client is a proxy that the rules trust: whoever was behind it is not held.
+    pub(super) of_proxies: u64,
     /// Parsed lines in the Combined format.
     pub(super) combined: u64,
     /// The first and the last moment.
@@ -38,6 +45,8 @@ pub(super) struct BadLine {
     /// From 1.
     pub(super) line: u64,
     pub(super) reason: String,
+    /// How it begins, bytes that are not printed escaped; empty where the line is too long to be read.
+    pub(super) text: String,
 }
 
 impl Scan {
@@ -50,6 +59,7 @@ impl Scan {
         &mut self,
         index: usize,
         source: &mut Source,
+        config: &ClientConfig,
         mut push: impl FnMut(Entry) -> io::Result<()>,
     ) -> io::Result<()> {
         let name = source.name.clone();
@@ -62,12 +72,13 @@ impl Scan {
                 Ok(line) => {
                     self.reordered += u64::from(before.is_some_and(|before| line.time < before));
                     before = Some(line.time);
-                    self.count(&line);
+                    self.count(&line, config);
                     push(Entry::new(line.time, index, place))?;
                 }
                 Err(reason) if self.bad_lines.len() < BAD_LINES_SHOWN => {
                     let (log, reason) = (name.clone(), reason.to_string());
-                    self.bad_lines.push(BadLine { log, line: number, reason });
+                    let text = bytes.map(beginning).unwrap_or_default();
+                    self.bad_lines.push(BadLine { log, line: number, reason, text });
                 }
                 Err(_) => {}
             }
@@ -75,11 +86,19 @@ impl Scan {
         })
     }
 
-    fn count(&mut self, line: &Line<'_>) {
+    fn count(&mut self, line: &Line<'_>, config: &ClientConfig) {
         self.parsed += 1;
-        self.no_client += u64::from(line.client.is_none());
+        let client = logged::client(line, config);
+        self.no_client += u64::from(client.is_none());
+        let is_proxy = |client| config.trusted.iter().any(|net| net.contains(&client));
+        self.of_proxies += u64::from(client.is_some_and(is_proxy));
         self.combined += u64::from(line.agent.is_some());
         let (from, to) = self.span.unwrap_or((line.time, line.time));
         self.span = Some((from.min(line.time), to.max(line.time)));
     }
+}
+
+fn beginning(line: &[u8]) -> String {
+    let shown = &line[..line.len().min(BAD_LINE_BYTES_SHOWN)];
+    format!("{}{}", shown.escape_ascii(), if shown.len() < line.len() { "…" } else { "" })
 }

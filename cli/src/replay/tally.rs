@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 
 use hotgate_detector::{Decision, Time};
-use hotgate_rules::{Facts, Key, Matched, Mode, Rule, RuleSet, Standing};
+use hotgate_rules::{Facts, Matched, Mode, Rule, RuleSet, Standing};
 
-/// Keys that are listed for each rule, so that a log of ever new keys fills no memory. Refusals of
-/// further keys still count for their rule.
+use super::CONFIG;
+
+/// Keys that are listed for each rule, so that a log of ever new keys fills no memory; each is kept
+/// as it is printed, which is short however long its values are. Refusals of further keys still count
+/// for their rule.
 pub(super) const KEYS_LISTED_MAX: usize = 100_000;
 
 /// One tally for each rule, and the denied requests.
@@ -24,8 +27,8 @@ pub(super) struct RuleTally {
     pub(super) refused: u64,
     /// Refusals of keys that are not listed.
     pub(super) unlisted: u64,
-    positions: HashMap<Key<'static>, usize>,
-    keys: Vec<KeyTally>,
+    /// By the printed key.
+    pub(super) keys: HashMap<String, KeyTally>,
 }
 
 /// What one key was refused.
@@ -54,7 +57,7 @@ impl Tally {
     ) {
         for finding in decision.findings.iter().filter(|finding| finding.refuses.is_some()) {
             let rule = &rules.rules()[finding.index];
-            let key = rule.key(facts).ok().map(Key::into_owned);
+            let key = printed(rule, facts);
             self.rules[finding.index].refuse(key, now, self.keys_max);
         }
     }
@@ -97,34 +100,30 @@ fn applying(matched: &Matched, standing: Standing) -> impl Iterator<Item = usize
 }
 
 impl RuleTally {
-    /// The listed keys, in no order.
-    pub(super) fn keys(&self) -> impl Iterator<Item = (&Key<'static>, &KeyTally)> {
-        self.positions.iter().map(|(key, position)| (key, &self.keys[*position]))
-    }
-
     /// `key` is `None` where the rule refuses because it is missing.
-    fn refuse(&mut self, key: Option<Key<'static>>, now: Time, keys_max: usize) {
+    fn refuse(&mut self, key: Option<String>, now: Time, keys_max: usize) {
         self.refused += 1;
         let Some(key) = key else { return };
-        if let Some(position) = self.positions.get(&key) {
-            let tally = &mut self.keys[*position];
+        if let Some(tally) = self.keys.get_mut(&key) {
             tally.refused += 1;
             tally.last = now;
         } else if self.keys.len() < keys_max {
-            self.positions.insert(key, self.keys.len());
-            self.keys.push(KeyTally { matched: 0, refused: 1, first: now, last: now });
+            self.keys.insert(key, KeyTally { matched: 0, refused: 1, first: now, last: now });
         } else {
             self.unlisted += 1;
         }
     }
 
     fn count(&mut self, rule: &Rule, facts: &Facts<'_>) {
-        if let Ok(key) = rule.key(facts)
-            && let Some(position) = self.positions.get(&key.into_owned())
-        {
-            self.keys[*position].matched += 1;
+        if let Some(tally) = printed(rule, facts).and_then(|key| self.keys.get_mut(&key)) {
+            tally.matched += 1;
         }
     }
+}
+
+fn printed(rule: &Rule, facts: &Facts<'_>) -> Option<String> {
+    let key = rule.key(facts).ok()?;
+    Some(key.text(&rule.show(&CONFIG.privacy_secret)))
 }
 
 #[cfg(test)]
@@ -142,7 +141,8 @@ mod tests {
         let rules: RuleSet = RULES.parse().unwrap();
         let headers = HeaderMap::new();
         let mut tally = RuleTally::default();
-        for (second, path) in ["/a", "/b", "/c", "/a", "/d"].into_iter().enumerate() {
+        let long = format!("/{}", "a".repeat(100_000));
+        for (second, path) in [&*long, "/b", "/c", &*long, "/d"].into_iter().enumerate() {
             let facts = Facts {
                 method: None,
                 path: RequestPath::new(path),
@@ -152,16 +152,17 @@ mod tests {
                 route: None,
                 client: None,
             };
-            let key = rules.rules()[0].key(&facts).unwrap().into_owned();
-            tally.refuse(Some(key), Time::from_nanos(second as u64), 2);
+            let key = printed(&rules.rules()[0], &facts);
+            tally.refuse(key, Time::from_nanos(second as u64), 2);
         }
         tally.refuse(None, Time::from_nanos(9), 2);
-        assert_eq!((tally.refused, tally.unlisted, tally.keys().count()), (6, 2, 2));
-        let a = tally.keys().find(|(_, tally)| tally.refused == 2).unwrap().1;
+        assert_eq!((tally.refused, tally.unlisted, tally.keys.len()), (6, 2, 2));
+        let (key, twice) = tally.keys.iter().find(|(_, tally)| tally.refused == 2).unwrap();
         assert_eq!(
-            (a.first.as_nanos(), a.last.as_nanos()),
+            (twice.first.as_nanos(), twice.last.as_nanos()),
             (0, 3),
             "the first and the last refusal"
         );
+        assert!(key.len() < 100, "a long value is kept as its hash");
     }
 }

@@ -62,7 +62,11 @@ fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     if report.no_client > 0 {
         let count = plural(report.no_client, "line");
-        writeln!(out, "no client: the first field of {count} is no address")?;
+        writeln!(out, "no client: the first field of {count} holds no address of one")?;
+    }
+    if report.of_proxies > 0 {
+        let count = plural(report.of_proxies, "line");
+        writeln!(out, "of proxies: {count} by trusted_proxies; who was behind them is not held")?;
     }
     if report.unparsed > 0 {
         // Both counts are far below 2^53.
@@ -75,8 +79,11 @@ fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_bad_lines(lines: &[BadLine], out: &mut dyn Write) -> io::Result<()> {
-    let mut lines = lines.iter();
-    lines.try_for_each(|BadLine { log, line, reason }| writeln!(out, "  {log}:{line}: {reason}"))
+    for BadLine { log, line, reason, text } in lines {
+        let separator = if text.is_empty() { "" } else { ": " };
+        writeln!(out, "  {log}:{line}: {reason}{separator}{text}")?;
+    }
+    Ok(())
 }
 
 fn write_rule(

@@ -1,7 +1,7 @@
 //! What only the program itself can show: pipes and exit codes.
 
 use std::{
-    io::Write as _,
+    io::{self, Write as _},
     process::{Command, Stdio},
 };
 
@@ -47,6 +47,28 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// As in `hotgate check … | head`, in a script that goes by the exit code.
+#[test]
+fn the_exit_code_is_the_same_when_nobody_reads() {
+    let (rules, invalid, bad) = (file(RULES), file("app = 1\n"), file("garbage\n"));
+    let table = [
+        (vec!["check", arg(invalid.path())], 2),
+        (vec!["check", "--json", arg(invalid.path())], 2),
+        (vec!["check", "/nowhere/rules.toml"], 2),
+        (vec!["replay", "--rules", arg(rules.path()), arg(bad.path())], 1),
+        (vec!["check", arg(rules.path())], 0),
+    ];
+    for (args, expected) in table {
+        let closed = || {
+            let (reader, writer) = io::pipe().unwrap();
+            drop(reader);
+            writer
+        };
+        let status = hotgate().args(&args).stdout(closed()).stderr(closed()).status().unwrap();
+        assert_eq!(status.code(), Some(expected), "{args:?}");
+    }
 }
 
 #[test]

@@ -111,4 +111,8 @@ fn a_file_that_cannot_be_read_is_bad_usage_and_named() {
     let run = hotgate(["check", arg(binary.path())]);
     assert_eq!(run.status, Status::Usage);
     assert!(run.err.contains("line 2 is not valid UTF-8"), "{}", run.err);
+
+    let run = hotgate(["check", "/dev/zero"]);
+    assert_eq!(run.status, Status::Usage);
+    assert_eq!(run.err, "/dev/zero: expected a rule file of at most 1048576 bytes\n");
 }

@@ -130,6 +130,16 @@ fn a_rule_that_applies_on_other_terms_says_them() {
 }
 
 #[test]
+fn in_a_file_that_observes_a_denied_request_goes_on_to_the_rules() {
+    let rules = file(format!("mode = \"observe\"\n{RULES}"));
+    let args = ["explain", "--json", "--rules", arg(rules.path()), "GET /", "--peer", "192.0.2.1"];
+    let json = hotgate(args).json();
+    let vip = json["rules"].as_array().unwrap().iter().find(|rule| rule["name"] == "vip");
+    assert_eq!(vip.unwrap()["applies"], true, "{json}");
+    assert_eq!(json["notes"][1], "[[deny]] would refuse the client before all rules");
+}
+
+#[test]
 fn who_the_client_is_and_how_it_was_found() {
     let xff = "X-Forwarded-For: 198.51.100.7, 203.0.113.9";
     let table = [

@@ -64,6 +64,9 @@ fn logs_are_merged_by_time_and_backward_steps_are_counted() {
         (line("203.0.113.9", 5) + &line("203.0.113.9", 1), line("203.0.113.9", 3));
     let json = replay(RULE, &[&first, &second], &["--json"]).json();
     assert_eq!(json["reordered"], 1, "a step between two logs is none");
+    let second = line("203.0.113.9", 3).repeat(3);
+    let same = replay(RULE, &[&second], &["--json"]).json();
+    assert_eq!(same["reordered"], 0, "nor is a line of the same second");
     let key = &json["rules"][0]["keys"][0];
     assert_eq!(key["first"], "2015-05-17T10:00:05Z", "the third in time is the refused one");
 }
@@ -88,6 +91,7 @@ fn a_key_part_the_log_does_not_hold_is_named_and_never_shown_as_zero() {
     let rules_found = json["rules"].as_array().unwrap();
     assert_eq!(rules_found[0]["not_in_log"], serde_json::json!(["header:x-api-key"]));
     assert!(rules_found[0]["matched"].is_null() && rules_found[0]["refused"].is_null());
+    assert_eq!(rules_found[0]["mode"], "off", "it was not evaluated");
     assert_eq!(rules_found[1]["not_in_log"], serde_json::json!(["agent"]), "a Common log has none");
     assert_eq!(rules_found[2]["not_in_log"], serde_json::json!(["header:x-api-key"]));
     assert_eq!(rules_found[2]["refused"], 2, "its fallback is held; the first rule refused nobody");
@@ -95,6 +99,28 @@ fn a_key_part_the_log_does_not_hold_is_named_and_never_shown_as_zero() {
     let text = replay(rules, &[&log], &[]).out;
     let expected = "this log does not hold header:x-api-key; rule k was not replayed";
     assert!(text.contains(expected), "{text}");
+}
+
+/// No router has matched what a log holds, so only a rule's own pattern can stand for the route.
+#[test]
+fn a_route_is_held_where_the_rule_has_a_pattern() {
+    let rules = RULE.replace("\"client\"", "\"route\"");
+    let log = line("203.0.113.9", 0).repeat(3);
+    let json = replay(&rules, &[&log], &["--json"]).json();
+    assert_eq!(json["rules"][0]["not_in_log"], serde_json::json!(["route"]));
+    let json = replay(&(rules + "match = \"/{x}\"\n"), &[&log], &["--json"]).json();
+    assert_eq!(json["rules"][0]["keys"][0]["key"], "route=/{x}");
+}
+
+#[test]
+fn a_key_is_matched_by_what_its_rule_is_asked_about_only() {
+    let rules = RULE.to_owned()
+        + "[exempt]\nmatch = \"/healthz\"\n[[allow]]\nclients = [\"203.0.113.9\"]\nrules = [\"r\"]\nuntil = 2015-05-17T10:00:05Z\n";
+    let allowed = line("203.0.113.9", 0).repeat(5);
+    let exempt = line("203.0.113.9", 6).replace("/x", "/healthz").repeat(5);
+    let log = allowed + &exempt + &line("203.0.113.9", 6).repeat(3);
+    let key = &replay(&rules, &[&log], &["--json"]).json()["rules"][0]["keys"][0];
+    assert_eq!((key["matched"].as_u64(), key["refused"].as_u64()), (Some(3), Some(1)), "{key}");
 }
 
 #[test]
@@ -115,8 +141,27 @@ fn lines_without_a_client_are_reported() {
     let json = replay(RULE, &[&log], &["--json"]).json();
     assert_eq!(json["no_client"], 2);
     assert_eq!(json["rules"][0]["unkeyed"], 2);
+    let walk = "[client]\nsource = \"x-forwarded-for\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n";
+    let json = replay(&format!("{RULE}{walk}"), &[&log], &["--json"]).json();
+    assert_eq!(
+        (json["no_client"].as_u64(), json["rules"][0]["unkeyed"].as_u64()),
+        (Some(1), Some(1))
+    );
     let json = replay(RULE, &[&line("-", 0)], &["--json"]).json();
     assert_eq!(json["rules"][0]["not_in_log"], serde_json::json!(["client"]));
+}
+
+/// C3, C5: live they are told apart by a field that the log does not hold.
+#[test]
+fn lines_of_trusted_proxies_are_reported() {
+    let walk = "[client]\nsource = \"x-forwarded-for\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n";
+    let rules = format!("{RULE}{walk}");
+    let log = line("10.0.0.1", 0).repeat(3) + &line("203.0.113.9", 0);
+    assert_eq!(replay(&rules, &[&log], &["--json"]).json()["of_proxies"], 3);
+    let text = replay(&rules, &[&log], &[]).out;
+    let expected = "of proxies: 3 lines by trusted_proxies; who was behind them is not held";
+    assert!(text.contains(expected), "{text}");
+    assert_eq!(replay(RULE, &[&log], &["--json"]).json()["of_proxies"], 0);
 }
 
 /// C106
@@ -131,6 +176,7 @@ fn a_log_in_which_nothing_parses_is_status_1_with_three_lines_and_reasons() {
     for (number, line) in (1..).zip(&lines[1..]) {
         assert!(line.contains(&format!(":{number}: ")), "{line}");
     }
+    assert!(lines[1].ends_with("and a quoted request: one"), "{}", lines[1]);
     assert!(lines[3].ends_with(":3: the line is empty"), "{}", lines[3]);
     assert_eq!(replay(RULE, &[""], &["--json"]).status, Status::Failed);
 }
@@ -144,6 +190,10 @@ fn a_few_bad_lines_stop_nothing() {
     assert!(run.out.contains("unparsed: 2 lines (18.2 %)"), "{}", run.out);
     assert!(run.out.contains(":11: expected [day/Mon/year"), "{}", run.out);
     assert!(run.out.contains("matched 9, refused 7, of 1 key"), "{}", run.out);
+    let escape = format!("\x1b[2J{}\n{}", "x".repeat(99), line("203.0.113.9", 0));
+    let json = replay(RULE, &[&escape], &["--json"]).json();
+    let text = format!("\\x1b[2J{}…", "x".repeat(56));
+    assert_eq!(json["bad_lines"][0]["text"], text, "short, and nothing that a terminal obeys");
 }
 
 #[test]
@@ -183,6 +233,9 @@ fn denied_requests_are_counted_apart() {
     assert_eq!(json["denied"], 5);
     assert_eq!(json["rules"][0]["refused"], 0);
     assert!(replay(&rules, &[&log], &[]).out.contains("5 requests are refused by [[deny]]"));
+
+    let exempt = rules.clone() + "[exempt]\nmatch = \"/x\"\n";
+    assert_eq!(replay(&exempt, &[&log], &["--json"]).json()["denied"], 0, "exempt goes first");
 
     let observe = format!("mode = \"observe\"\n{rules}");
     let run = replay(&observe, &[&log], &["--json"]);

@@ -30,6 +30,9 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// A block that lasts longer than this is rather a case for `[[deny]]`: it outlives most processes.
 const BLOCK_SENSIBLE_MAX: Duration = Duration::from_secs(30 * 86_400);
 
+/// A block that lasts shorter than this hardly keeps anybody out: `ms` was likely written for `m`.
+const BLOCK_SENSIBLE_MIN: Duration = Duration::from_secs(1);
+
 /// The rule's one action; `always` tells whether it acts on every request.
 pub(super) fn read(rule: &Fields<'_>, always: bool, report: &mut Report<'_>) -> Read<Action> {
     let places = rule.places(ACTIONS);
@@ -76,6 +79,8 @@ fn block(item: Item<'_>, always: bool, report: &mut Report<'_>) -> Read<Block> {
     }
     if grow == NonZeroU32::MIN {
         warn_without_growth(&fields, report);
+    } else if let (Some(item), Some(max)) = (fields.get("max"), max) {
+        warn_if_absurd(item, max.0, report);
     }
     Ok(Block {
         lasts,
@@ -91,11 +96,19 @@ fn block(item: Item<'_>, always: bool, report: &mut Report<'_>) -> Read<Block> {
 fn lasts(fields: &Fields<'_>, report: &mut Report<'_>) -> Read<Duration> {
     let item = fields.require("for", "\"15m\"", report)?;
     let Spoken(lasts) = item.unit(report)?;
-    if lasts > BLOCK_SENSIBLE_MAX {
-        report
-            .warn(item.at, format_args!("for: a block of {item} is long, did you mean [[deny]]?"));
-    }
+    warn_if_absurd(item, lasts, report);
     Ok(lasts)
+}
+
+fn warn_if_absurd(item: Item<'_>, lasts: Duration, report: &mut Report<'_>) {
+    let name = item.name;
+    if lasts > BLOCK_SENSIBLE_MAX {
+        let message = format_args!("{name}: a block of {item} is long, did you mean [[deny]]?");
+        report.warn(item.at, message);
+    } else if lasts < BLOCK_SENSIBLE_MIN {
+        report
+            .warn(item.at, format_args!("{name}: a block of {item} is short, ms is milliseconds"));
+    }
 }
 
 fn status(item: Item<'_>, report: &mut Report<'_>) -> Read<StatusCode> {

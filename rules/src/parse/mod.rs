@@ -32,9 +32,6 @@ use crate::{
     problem::Quoted,
 };
 
-/// The largest rule file, in bytes: beyond it somebody took another file for one.
-const FILE_BYTES_MAX: usize = 1024 * 1024;
-
 /// The largest capacity of a table: more keys than any one process can see in a window.
 const CAPACITY_MAX: u32 = 16_777_216;
 
@@ -55,9 +52,10 @@ pub(crate) fn rule_set(text: &str) -> Result<RuleSet, Problems> {
     // Editors do not count a byte order mark as a column.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut report = Report::new(text);
-    let set = if text.len() > FILE_BYTES_MAX {
+    let set = if text.len() > RuleSet::FILE_BYTES_MAX {
         let message = format_args!(
-            "expected a rule file of at most {FILE_BYTES_MAX} bytes, found {}",
+            "expected a rule file of at most {} bytes, found {}",
+            RuleSet::FILE_BYTES_MAX,
             text.len()
         );
         Err(report.error(0, message))

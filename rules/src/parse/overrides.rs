@@ -11,7 +11,8 @@ use super::{
     rule::MODES,
 };
 use crate::{
-    KeySpec, Override, OverrideKey, OverridePart, PartKind, Rate, Spoken, Trigger, problem::Quoted,
+    KeySpec, Override, OverrideKey, OverridePart, PartKind, Rate, RequestPath, Spoken, Trigger,
+    problem::Quoted,
 };
 
 const NAMES: Names = Names {
@@ -151,14 +152,26 @@ fn part(item: Item<'_>, kinds: &[PartKind], report: &mut Report<'_>) -> Read<Ove
             item.expected(report, "an address, a network such as \"203.0.113.0/24\", or \"*\"")
         );
     }
-    let only_host = matches!(kinds, [PartKind::Host]);
-    let value = |text: &str| if only_host { text.to_ascii_lowercase() } else { text.to_owned() };
-    let bytes = |text| value(text).into_bytes().into();
+    // As the key holds it: what is written in another way would cover nothing.
+    let start = |text: &str| match kinds {
+        [PartKind::Host] => text.to_ascii_lowercase(),
+        [PartKind::Method] => text.to_ascii_uppercase(),
+        [PartKind::Path] => RequestPath::new(text).normal().to_owned(),
+        _ => text.to_owned(),
+    };
+    let value = |text: &str| match kinds {
+        [PartKind::Path] => RequestPath::new(text).normal_trimmed().to_owned(),
+        _ => start(text),
+    };
     // A template holds a * of its own: /static/{*rest}.
     let is_template = kinds.contains(&PartKind::Route) && text.contains("{*");
     match text.strip_suffix('*') {
-        Some(prefix) if !prefix.contains('*') => Ok(OverridePart::Prefix(bytes(prefix))),
-        None if is_template || !text.contains('*') => Ok(OverridePart::Exact(bytes(text))),
+        Some(prefix) if !prefix.contains('*') => {
+            Ok(OverridePart::Prefix(start(prefix).into_bytes().into()))
+        }
+        None if is_template || !text.contains('*') => {
+            Ok(OverridePart::Exact(value(text).into_bytes().into()))
+        }
         _ => Err(item.expected(report, "a value, or one * at its end")),
     }
 }

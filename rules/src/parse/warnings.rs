@@ -40,6 +40,7 @@ fn of_key(key: &KeySpec, at: usize, ipv6_prefix: u8, report: &mut Report<'_>) {
             match kind {
                 // C15: works as written, but the count is worth little.
                 PartKind::Agent
+                | PartKind::Bearer
                 | PartKind::Query(_)
                 | PartKind::Header(_)
                 | PartKind::Cookie(_) => {

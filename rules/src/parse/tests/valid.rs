@@ -311,3 +311,23 @@ fn a_template_is_a_value_and_no_prefix() {
     assert_eq!(rule.overrides[0].key.0, [OverridePart::Exact(b"/static/{*rest}"[..].into())]);
     assert!(rule.overrides[0].exempt);
 }
+
+#[test]
+fn an_override_covers_its_key_however_it_is_written() {
+    for (part, written, counted) in [
+        ("path", "/Login/", "/Login"),
+        ("path", "//%4cogin/./", "/Login"),
+        ("path", "/", "/"),
+        ("method", "post", "POST"),
+        ("host", "Shop.Example", "shop.example"),
+    ] {
+        let rule = read_rule(&format!(
+            "key = [\"{part}\"]\n[[rule.override]]\nkey = [\"{written}\"]\nexempt = true"
+        ));
+        let key = rule.key.read(&format!("{part}={counted}")).unwrap();
+        assert!(rule.overrides[0].covers(&key), "{written} is {counted}");
+    }
+    let rule =
+        read_rule("key = [\"path\"]\n[[rule.override]]\nkey = [\"/a%2fb/*\"]\nmode = \"off\"");
+    assert_eq!(rule.overrides[0].key.0, [OverridePart::Prefix(b"/a%2Fb/"[..].into())]);
+}

@@ -38,6 +38,10 @@ fn a_key_that_a_client_varies_at_will_is_said() {
         "3:7: key: a client can vary header:x-id at will and gets a fresh count each time",
     );
     in_rule(
+        "key = [\"bearer|client\"]",
+        "3:7: key: a client can vary bearer at will and gets a fresh count each time",
+    );
+    in_rule(
         "key = [\"query:q\", \"cookie:c\"]\nmissing_key = \"share\"",
         "3:7: key: a client can vary query:q at will and gets a fresh count each time\n\
          3:7: key: a client can vary cookie:c at will and gets a fresh count each time",
@@ -66,7 +70,8 @@ fn a_client_narrower_than_its_prefix_is_said() {
 
 #[test]
 fn hashes_without_a_secret_file_are_said() {
-    let expected = "3:7: key: bearer is shown under a random secret of this process, expected secret_file in [privacy] for hashes that stay the same";
+    let expected = "3:7: key: a client can vary bearer at will and gets a fresh count each time\n\
+         3:7: key: bearer is shown under a random secret of this process, expected secret_file in [privacy] for hashes that stay the same";
     assert_eq!(
         warnings(&rule("key = [\"bearer\"]\nmissing_key = \"skip\"\nshow_key = true")),
         expected
@@ -140,6 +145,15 @@ fn absurd_blocks_are_said() {
         "3:17: for: a block of \"31d\" is long, did you mean [[deny]]?",
     );
     in_rule("block = { for = \"30d\" }", "");
+    in_rule(
+        "block = { for = \"1d\", grow = 2, max = \"3650d\" }",
+        "3:39: max: a block of \"3650d\" is long, did you mean [[deny]]?",
+    );
+    in_rule(
+        "block = { for = \"15ms\" }",
+        "3:17: for: a block of \"15ms\" is short, ms is milliseconds",
+    );
+    in_rule("block = { for = \"1s\" }", "");
     in_rule(
         "block = { for = \"1h\", max = \"2h\", forget = \"3h\" }",
         "3:23: max or forget in block does nothing without grow, expected grow of 2 or more",
