@@ -1,6 +1,9 @@
 //! What each rule did, counted without a line that all threads share.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Release},
+};
 
 /// What one rule did since the engine was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,13 +61,14 @@ impl Counters {
 
     pub(crate) fn total(&self) -> RuleCounts {
         let sum = |counter: fn(&Stripe) -> &AtomicU64| {
-            self.0.iter().map(|stripe| counter(stripe).load(Relaxed)).sum()
+            self.0.iter().map(|stripe| counter(stripe).load(Acquire)).sum()
         };
+        // Matched and unkeyed first: a request is counted there last.
         RuleCounts {
             matched: sum(|stripe| &stripe.matched),
+            unkeyed: sum(|stripe| &stripe.unkeyed),
             refused: sum(|stripe| &stripe.refused),
             would_refuse: sum(|stripe| &stripe.would_refuse),
-            unkeyed: sum(|stripe| &stripe.unkeyed),
             evicted_live: sum(|stripe| &stripe.evicted_live),
             evicted_limited: sum(|stripe| &stripe.evicted_limited),
             untracked: sum(|stripe| &stripe.untracked),
@@ -75,5 +79,5 @@ impl Counters {
 
 /// Adds one.
 pub(crate) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Relaxed);
+    counter.fetch_add(1, Release);
 }

@@ -71,7 +71,9 @@ impl Engine {
     /// Decides a request: all matching rules are checked, then all are charged, atomically over
     /// whatever is decided at the same time.
     ///
-    /// Settle what [`Decision::charges`] holds once the outcome is known.
+    /// Settle what [`Decision::charges`] holds once the outcome is known. `now` may be a little older
+    /// than that of another thread's call, as clocks that are read at the same time are: it then
+    /// counts as the newer. It must not step back by more than a window.
     #[must_use = "it says whether the request passes, and holds what must be settled"]
     pub fn decide(&self, facts: &Facts<'_>, now: Time) -> Decision {
         let mut decision = Decision::default();
@@ -139,10 +141,12 @@ impl Engine {
         match rule.hash_key(facts, &mut hasher) {
             Ok(()) => Probe::new(index, rule, state, facts, hasher.finish(), mode, now),
             Err(_) if rule.mode == Mode::Off => None,
-            Err(missing) => {
+            Err(missing) if rule.missing_key == MissingKey::Reject && !facts.is_preflight() => {
+                Some(Probe::rejects(index, rule, state, mode, missing, now))
+            }
+            Err(_) => {
                 count(&state.counters.stripe(0).unkeyed);
-                let rejects = rule.missing_key == MissingKey::Reject && !facts.is_preflight();
-                rejects.then(|| Probe::rejects(index, rule, state, mode, missing, now))
+                None
             }
         }
     }
@@ -181,9 +185,6 @@ impl Engine {
         let mut answers: Option<(&Probe<'_>, Refuses)> = None;
         for probe in probes {
             let counters = probe.counters();
-            if probe.is_keyed() {
-                count(&counters.matched);
-            }
             if let Some(refuses) = probe.refuses {
                 count(if probe.enforced { &counters.refused } else { &counters.would_refuse });
                 // The longest wait answers; of equal ones the rule that is first by name.
@@ -194,6 +195,8 @@ impl Engine {
                     answers = Some((probe, refuses));
                 }
             }
+            // After what it refused, and read before it: nobody sees more admitted than there were.
+            count(if probe.is_keyed() { &counters.matched } else { &counters.unkeyed });
             if probe.is_hot() || probe.refuses.is_some() {
                 decision.findings.push(Finding {
                     rule: Arc::clone(&probe.rule.name),

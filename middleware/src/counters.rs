@@ -29,7 +29,7 @@ struct PublishedRule {
     /// As they were at the last tick; `None`: never told, so that even zeros are.
     counts: Option<RuleCounts>,
     outcomes: [u64; 4],
-    losses: [u64; 5],
+    losses: [u64; 6],
     told_unkeyed: bool,
 }
 
@@ -103,12 +103,13 @@ fn outcomes(rule: &Rule, counts: RuleCounts) -> [(&'static str, u64); 4] {
     ]
 }
 
-fn losses(counts: RuleCounts) -> [(&'static str, u64); 5] {
+fn losses(counts: RuleCounts) -> [(&'static str, u64); 6] {
     [
         ("hotgate_evicted_live_total", counts.evicted_live),
         ("hotgate_evicted_limited_total", counts.evicted_limited),
         ("hotgate_untracked_total", counts.untracked),
         ("hotgate_unstored_verdicts_total", counts.unstored_verdicts),
+        ("hotgate_forgotten_blocks_total", counts.forgotten_blocks),
         ("hotgate_dropped_events_total", counts.dropped_events),
     ]
 }

@@ -1,6 +1,6 @@
 //! The rules as the rest of Hotgate takes them: validated, with every default filled in.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use http::StatusCode;
 use ipnet::IpNet;
@@ -175,7 +175,7 @@ pub struct Override {
 pub struct OverrideKey(pub(crate) Vec<OverridePart>);
 
 /// One entry of an override's `key`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum OverridePart {
     /// Exactly this value.
     Exact(Box<[u8]>),
@@ -201,6 +201,18 @@ impl Default for Memory {
     fn default() -> Self {
         let default = NonZeroU32::new(65_536).expect("not zero");
         Memory { keys: default, verdicts: default }
+    }
+}
+
+/// A value may be a secret, so only its length is shown.
+impl fmt::Debug for OverridePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OverridePart::Exact(value) => write!(f, "Exact({} bytes)", value.len()),
+            OverridePart::Prefix(start) => write!(f, "Prefix({} bytes)", start.len()),
+            OverridePart::Any => f.write_str("Any"),
+            OverridePart::Net(net) => write!(f, "Net({net})"),
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use std::{
 
 use hotgate_detector::{Config, Engine, Outcome, Time};
 use hotgate_rules::RuleSet;
+use http::StatusCode;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{Status, log::Line, rule_file, write_json};
@@ -147,8 +148,7 @@ fn decide(
         let decision = engine.decide(&facts, now);
         tally.decided(engine.rules(), &facts, &decision, now);
         if decision.refusal.is_none() {
-            let outcome = line.status.map_or(Outcome::Cancelled, Outcome::Status);
-            engine.settle(decision.charges, outcome, now);
+            engine.settle(decision.charges, outcome(line.status), now);
         }
         progress.inc(entry.place().length as u64);
     }
@@ -175,6 +175,12 @@ fn count_matched(
     Ok(())
 }
 
+/// What the gate would have seen: a client that left before its answer has no status in Apache's log
+/// and 499 in nginx's.
+fn outcome(status: Option<StatusCode>) -> Outcome {
+    status.filter(|status| status.as_u16() != 499).map_or(Outcome::Cancelled, Outcome::Status)
+}
+
 fn whole_second(time: Time) -> u64 {
     time.as_nanos() / 1_000_000_000
 }
@@ -186,4 +192,17 @@ fn naming(log: &Source, error: io::Error) -> io::Error {
 fn changed(log: &Source) -> io::Error {
     let message = format!("{}: its lines changed while it was read", log.name);
     io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_left_before_its_answer_was_cancelled_whichever_server_logged_it() {
+        let status = |code| Some(StatusCode::from_u16(code).unwrap());
+        assert_eq!(outcome(None), Outcome::Cancelled);
+        assert_eq!(outcome(status(499)), Outcome::Cancelled);
+        assert_eq!(outcome(status(404)), Outcome::Status(StatusCode::NOT_FOUND));
+    }
 }

@@ -6,7 +6,7 @@ use hotgate_detector::{Cause, Change, Outcome};
 use hotgate_rules::Disclose;
 use http::StatusCode;
 
-use crate::harness::{engine, get, ms, post, secs};
+use crate::harness::{engine, get, ms, post, secs, throttle};
 
 const TEN_A_MINUTE: &str = r#"
     [[rule]]
@@ -19,15 +19,7 @@ const TEN_A_MINUTE: &str = r#"
 // C25
 #[test]
 fn a_burst_on_either_side_of_a_minute_passes_once() {
-    let engine = engine(
-        r#"
-        [[rule]]
-        name = "all"
-        key = ["client"]
-        over = "5/60s"
-        throttle = {}
-        "#,
-    );
+    let engine = throttle("5/60s");
     for _ in 0..5 {
         assert!(get("/").passes(&engine, ms(43_259_900)));
     }
@@ -40,15 +32,7 @@ fn a_burst_on_either_side_of_a_minute_passes_once() {
 // C32
 #[test]
 fn a_request_counts_for_one_window_from_its_own_time() {
-    let engine = engine(
-        r#"
-        [[rule]]
-        name = "all"
-        key = ["client"]
-        over = "5/60s"
-        throttle = {}
-        "#,
-    );
+    let engine = throttle("5/60s");
     assert!(get("/").passes(&engine, ms(43_258_700)));
     for _ in 0..4 {
         assert!(get("/").passes(&engine, ms(43_260_100)));
@@ -61,30 +45,14 @@ fn a_request_counts_for_one_window_from_its_own_time() {
 // C27
 #[test]
 fn six_a_minute_may_come_at_once() {
-    let engine = engine(
-        r#"
-        [[rule]]
-        name = "all"
-        key = ["client"]
-        over = "6/60s"
-        throttle = {}
-        "#,
-    );
+    let engine = throttle("6/60s");
     assert_eq!((0..7).filter(|_| get("/").passes(&engine, secs(1))).count(), 6);
 }
 
 // C33
 #[test]
 fn refused_requests_do_not_use_up_a_throttles_window() {
-    let engine = engine(
-        r#"
-        [[rule]]
-        name = "all"
-        key = ["client"]
-        over = "10/600s"
-        throttle = {}
-        "#,
-    );
+    let engine = throttle("10/600s");
     let passed: Vec<bool> = (0..120).map(|n| get("/").passes(&engine, secs(1 + n * 30))).collect();
     for twenty in passed.chunks(20) {
         assert_eq!(twenty.iter().filter(|passed| **passed).count(), 10, "ten of each twenty");
@@ -130,15 +98,7 @@ fn a_suspended_machine_finds_everything_expired_at_once() {
 // C29
 #[test]
 fn a_month_of_idleness_leaves_a_limit_what_it_was() {
-    let engine = engine(
-        r#"
-        [[rule]]
-        name = "all"
-        key = ["client"]
-        over = "1000000/1s"
-        throttle = {}
-        "#,
-    );
+    let engine = throttle("1000000/1s");
     for start in [1, 30 * 86_400] {
         let passed = (0..1_030_000).filter(|_| get("/").passes(&engine, secs(start))).count();
         assert!((1_000_000..=1_020_000).contains(&passed), "{passed} passed at {start} s");
@@ -149,9 +109,7 @@ fn a_month_of_idleness_leaves_a_limit_what_it_was() {
 #[test]
 fn rates_that_do_not_divide_keep_their_long_run_mean() {
     for (over, seconds, expected) in [("7/1s", 60, 420), ("1/7s", 700, 100)] {
-        let engine = engine(&format!(
-            "[[rule]]\nname = \"all\"\nkey = [\"client\"]\nover = \"{over}\"\nthrottle = {{}}"
-        ));
+        let engine = throttle(over);
         let asked = (0..seconds * 100).filter(|n| get("/").passes(&engine, ms(n * 10))).count();
         assert_eq!(asked, expected, "{over} for {seconds} s");
     }
@@ -160,15 +118,7 @@ fn rates_that_do_not_divide_keep_their_long_run_mean() {
 // C30
 #[test]
 fn the_wait_is_what_is_left_of_the_window() {
-    let engine = engine(
-        r#"
-        [[rule]]
-        name = "all"
-        key = ["client"]
-        over = "1/1s"
-        throttle = {}
-        "#,
-    );
+    let engine = throttle("1/1s");
     assert!(get("/").passes(&engine, secs(10)));
     let refusal = get("/").decide(&engine, ms(10_200)).refusal.expect("refused");
     assert_eq!(refusal.wait, Duration::from_millis(800));

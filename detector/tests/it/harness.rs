@@ -13,6 +13,13 @@ pub(crate) fn engine(rules: &str) -> Engine {
     )
 }
 
+/// One rule by client for all requests, which throttles.
+pub(crate) fn throttle(over: &str) -> Engine {
+    engine(&format!(
+        "[[rule]]\nname = \"all\"\nkey = [\"client\"]\nover = \"{over}\"\nthrottle = {{}}"
+    ))
+}
+
 pub(crate) fn ms(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }

@@ -1,7 +1,9 @@
 //! How a gate is built.
 
 use std::{
-    fmt, fs,
+    fmt,
+    fs::{self, File},
+    io::Read as _,
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     time::SystemTime,
@@ -110,8 +112,13 @@ impl fmt::Debug for GateBuilder {
 }
 
 fn read_rules(path: &Path) -> Result<RuleSet, BuildError> {
-    let text = fs::read_to_string(path)
-        .map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
+    let read = || {
+        // One byte too many is enough for the parser to say that there are too many.
+        let mut text = String::new();
+        File::open(path)?.take(RuleSet::FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
     text.parse().map_err(|problems| BuildError::Rules { path: path.to_owned(), problems })
 }
 
