@@ -170,7 +170,8 @@ impl<'a> Probe<'a> {
         let (Some(counting), Some(mut row)) = (&self.state.counting, self.row.take()) else {
             return None;
         };
-        let until = self.standing.and_then(|_| counting.verdicts.attempt(self.hash, now));
+        let attempt = |standing| counting.verdicts.attempt(self.hash, standing, now);
+        let until = self.standing.and_then(attempt);
         if let Some(Standing::Blocked(end)) = self.standing {
             let until = until.unwrap_or(end);
             self.refuses = Some(Refuses { cause: Cause::Blocked, until });
@@ -184,7 +185,7 @@ impl<'a> Probe<'a> {
             {
                 let begun = counting.throttle(&row, self.limit, self.subject(facts, secret), now);
                 self.standing = begun.then_some(Standing::Hot);
-                counting.verdicts.attempt(self.hash, now);
+                counting.verdicts.attempt(self.hash, Standing::Hot, now);
             }
             (Tally::Admitted, None) if !refused => self.push(counting, &mut row, now),
             (Tally::Responses, None) if !refused => {

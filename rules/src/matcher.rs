@@ -26,13 +26,14 @@ impl Matched {
 
     /// The positions of the rules, rising.
     pub fn rules(&self) -> impl Iterator<Item = usize> + use<> {
-        let words = self.bits.0.into_iter().enumerate();
-        words.flat_map(|(index, mut word)| {
-            std::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
-                word &= word - 1;
-                Some(index * 64 + bit)
-            })
+        let (mut words, mut index) = (self.bits.0, 0);
+        std::iter::from_fn(move || {
+            while *words.get(index)? == 0 {
+                index += 1;
+            }
+            let bit = words[index].trailing_zeros() as usize;
+            words[index] &= words[index] - 1;
+            Some(index * 64 + bit)
         })
     }
 }
@@ -141,6 +142,9 @@ impl Matcher {
     /// lets pass takes both: `/api/../static/x` reaches `/api/{*rest}` in axum, and must not pass as
     /// `/static/{*rest}`.
     pub(crate) fn matching(&self, method: Option<&Method>, path: &RequestPath<'_>) -> Matched {
+        if self.is_empty() {
+            return Matched { bits: self.always, exempt: false };
+        }
         let mut seen = self.seen(method, path.raw());
         if !path.is_normal() {
             let normal = self.seen(method, path.normal());
@@ -159,6 +163,15 @@ impl Matcher {
             *word &= !except;
         }
         Matched { bits, exempt: false }
+    }
+
+    /// Whether there is no pattern at all.
+    fn is_empty(&self) -> bool {
+        match &*self.nodes {
+            [] => true,
+            [root] => root.ends.is_empty() && root.rests.is_empty(),
+            _ => false,
+        }
     }
 
     fn seen(&self, method: Option<&Method>, form: &str) -> Seen {

@@ -162,7 +162,12 @@ impl Verdicts {
     }
 
     /// Counts an attempt under a verdict that stands; when it ends now.
-    pub(crate) fn attempt(&self, hash: u64, now: Time) -> Option<Time> {
+    pub(crate) fn attempt(&self, hash: u64, standing: Standing, now: Time) -> Option<Time> {
+        if let Standing::Blocked(until) = standing
+            && !self.may_extend()
+        {
+            return Some(until);
+        }
         let mut verdict = self.standing.map.get_mut(&hash)?;
         let extends = self.extends(&verdict);
         let until = match &mut verdict.kind {
@@ -178,7 +183,11 @@ impl Verdicts {
 
     /// Whether attempts push a block's end out; never an operator's, who said when it ends.
     fn extends(&self, verdict: &Verdict) -> bool {
-        !verdict.manual && matches!(self.action, Action::Block(Block { extend: true, .. }))
+        !verdict.manual && self.may_extend()
+    }
+
+    fn may_extend(&self) -> bool {
+        matches!(self.action, Action::Block(Block { extend: true, .. }))
     }
 
     /// When the key will have cooled if nothing more comes.

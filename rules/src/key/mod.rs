@@ -132,7 +132,7 @@ impl fmt::Display for PartKind {
 pub struct Key<'a>(SmallVec<[Part<'a>; 1]>);
 
 /// One part of a [`Key`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
     /// Which of the part's kinds the value is of: a fallback never shares a count with the kind it
     /// stands in for.
@@ -162,10 +162,7 @@ pub enum Value<'a> {
 impl<'a> Value<'a> {
     fn network(addr: IpAddr, v4: u8, v6: u8) -> Self {
         match addr.to_canonical() {
-            IpAddr::V4(addr) => {
-                let host = u32::MAX.checked_shr(v4.into()).unwrap_or(0);
-                Value::Network(Ipv4Addr::from_bits(addr.to_bits() & !host).into(), v4)
-            }
+            IpAddr::V4(addr) => Value::Network(first_of(addr, v4).into(), v4),
             IpAddr::V6(addr) => {
                 let host = u128::MAX.checked_shr(v6.into()).unwrap_or(0);
                 Value::Network(Ipv6Addr::from_bits(addr.to_bits() & !host).into(), v6)
@@ -192,29 +189,41 @@ impl<'a> Value<'a> {
     }
 }
 
-impl Hash for Value<'_> {
-    /// In few words: the most common value, an IPv4 address, in one beside its kind.
+impl Hash for Part<'_> {
+    /// In few words: the kind, the form of the value and the value itself.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Value::Missing => state.write_u8(0),
+        let form = |form: u64| u64::from(self.alternative) << 56 | form << 48;
+        match &self.value {
+            Value::Missing => state.write_u64(form(0)),
             Value::Network(IpAddr::V4(addr), prefix) => {
-                let addr = u64::from(addr.to_bits());
-                state.write_u64(1 << 48 | u64::from(*prefix) << 32 | addr);
+                hash_v4(self.alternative, *addr, *prefix, state);
             }
             Value::Network(IpAddr::V6(addr), prefix) => {
-                state.write_u64(2 << 48 | u64::from(*prefix));
+                state.write_u64(form(2) | u64::from(*prefix));
                 state.write_u128(addr.to_bits());
             }
             Value::Bytes(bytes) => {
-                state.write_u8(3);
+                state.write_u64(form(3));
                 bytes.hash(state);
             }
             Value::List(values) => {
-                state.write_u8(4);
+                state.write_u64(form(4));
                 values.hash(state);
             }
         }
     }
+}
+
+/// The commonest part: an IPv4 network, in one word.
+fn hash_v4(alternative: u8, addr: Ipv4Addr, prefix: u8, state: &mut impl Hasher) {
+    let form = u64::from(alternative) << 56 | 1 << 48 | u64::from(prefix) << 32;
+    state.write_u64(form | u64::from(addr.to_bits()));
+}
+
+/// The first address of `addr`'s network.
+fn first_of(addr: Ipv4Addr, prefix: u8) -> Ipv4Addr {
+    let host = u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
+    Ipv4Addr::from_bits(addr.to_bits() & !host)
 }
 
 /// Bytes may be a secret, so only their number is shown; [`Key::text`] knows which are none.
