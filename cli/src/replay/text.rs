@@ -138,6 +138,8 @@ fn write_keys(keys: &[KeyReport], top: usize, out: &mut dyn Write) -> io::Result
     table.load_style(presets::NOTHING);
     table.set_header(["key", "matched", "refused", "first", "last"]);
     for KeyReport { key, matched, refused, first, last } in shown {
+        // `key = []` is one key without a part.
+        let key = if key.is_empty() { "(all)" } else { key };
         table.add_row([key, &matched.to_string(), &refused.to_string(), first, last]);
     }
     for column in [1, 2] {

@@ -175,17 +175,6 @@ fn say_warnings(rules: &RuleSet, file: Option<&Path>) {
             None => log::warn(format_args!("rules:{problem}")),
         }
     }
-    let hashed = rules
-        .rules()
-        .iter()
-        .find(|rule| rule.key.parts().flatten().any(|kind| kind.is_hashed(rule.show_key)));
-    if let (Some(rule), None) = (hashed, rules.secret_file()) {
-        log::warn(format_args!(
-            "keys of rule {:?} are shown as hashes under a random secret, which no other process \
-             shares: set [privacy] secret_file",
-            rule.name
-        ));
-    }
 }
 
 #[cfg(test)]
