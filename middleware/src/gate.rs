@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
     path::Path,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
         mpsc::Sender,
     },
@@ -17,7 +17,9 @@ use http::{Response, request::Parts};
 use smallvec::SmallVec;
 
 use crate::{
-    BuildError, GateBuilder, GateLayer, facts,
+    BuildError, GateBuilder, GateLayer,
+    counters::Published,
+    facts,
     log::{Notices, RefusalLog},
     peer::{self, PeerFn},
     refusal,
@@ -41,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) peer: Option<Box<PeerFn>>,
     pub(crate) notices: Notices,
     pub(crate) refusals: RefusalLog,
+    pub(crate) published: Mutex<Published>,
     /// How many services stand behind this gate's layers. While it is one, no request can come to
     /// this gate twice.
     pub(crate) doors: AtomicUsize,

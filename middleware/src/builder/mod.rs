@@ -16,6 +16,7 @@ use siphasher::sip128::SipHasher24;
 
 use crate::{
     BuildError, Gate,
+    counters::Published,
     error::SECRET_BYTES_MIN,
     gate::{self, Clock, Shared},
     log::{self, Notices, RefusalLog},
@@ -89,6 +90,7 @@ impl GateBuilder {
         let config = config(&rules, folder)?;
         say_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
+        let published = Published::new(rules.rules().len());
         let shared = Arc::new(Shared {
             number: gate::next_number(),
             engine: Engine::new(rules, config),
@@ -97,6 +99,7 @@ impl GateBuilder {
             peer: self.peer,
             notices: Notices::default(),
             refusals: RefusalLog::default(),
+            published: published.into(),
             doors: 0.into(),
             _alive: alive,
         });

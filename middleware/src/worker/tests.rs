@@ -19,9 +19,8 @@ fn pair(rules: &str) -> (Gate, Worker, Arc<quanta::Mock>) {
     (gate, worker, mock)
 }
 
-fn tick(worker: &mut Worker) {
-    let shared = worker.shared.upgrade().unwrap();
-    worker.survive_tick(&shared);
+fn tick(worker: &Worker) {
+    worker.shared.upgrade().unwrap().tick();
 }
 
 fn request(path: &str, known: bool) -> Parts {
@@ -58,7 +57,7 @@ fn add(totals: &mut HashMap<String, f64>, snapshotter: &Snapshotter) {
 
 #[test]
 fn counters_say_what_happened_under_rule_action_and_outcome() {
-    let (gate, mut worker, _mock) = pair(&format!("{BLOCK}{OBSERVE}{REJECT}"));
+    let (gate, worker, _mock) = pair(&format!("{BLOCK}{OBSERVE}{REJECT}"));
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let mut totals = HashMap::new();
@@ -68,7 +67,7 @@ fn counters_say_what_happened_under_rule_action_and_outcome() {
                 passes(&gate, request("/", true));
             }
             passes(&gate, request("/strict", false));
-            tick(&mut worker);
+            tick(&worker);
             add(&mut totals, &snapshotter);
         }
     });
@@ -90,14 +89,14 @@ fn counters_say_what_happened_under_rule_action_and_outcome() {
 
 #[test]
 fn each_change_of_a_verdict_is_one_event() {
-    let (gate, mut worker, mock) = pair(BLOCK);
+    let (gate, worker, mock) = pair(BLOCK);
     let logged = Logged::default();
     let _guard = logged.listen();
     for _ in 0..9 {
         passes(&gate, request("/", true));
     }
-    tick(&mut worker);
-    tick(&mut worker);
+    tick(&worker);
+    tick(&worker);
     let began = logged.lines_with(" hot ");
     assert_eq!(began.len(), 1, "{began:?}");
     for part in [
@@ -110,22 +109,22 @@ fn each_change_of_a_verdict_is_one_event() {
         assert!(began[0].contains(part), "{part} in {}", began[0]);
     }
     mock.increment(Duration::from_secs(901));
-    tick(&mut worker);
-    tick(&mut worker);
+    tick(&worker);
+    tick(&worker);
     assert_eq!(logged.lines_with("cooled").len(), 1);
     assert!(passes(&gate, request("/", true)));
 }
 
 #[test]
 fn a_rule_that_keyed_nothing_says_so_once() {
-    let (gate, mut worker, _mock) = pair(BLOCK);
+    let (gate, worker, _mock) = pair(BLOCK);
     let logged = Logged::default();
     let _guard = logged.listen();
     for (requests, said) in [(999, 0), (1, 1), (1_000, 1)] {
         for _ in 0..requests {
             assert!(passes(&gate, request("/", false)));
         }
-        tick(&mut worker);
+        tick(&worker);
         assert_eq!(logged.lines_with("found its key").len(), said, "after {requests} more");
     }
     let said = logged.lines_with("found its key");
@@ -175,12 +174,12 @@ impl metrics::Recorder for Panics {
 
 #[test]
 fn a_recorder_that_panics_costs_a_tick_and_no_count() {
-    let (gate, mut worker, _mock) = pair(BLOCK);
+    let (gate, worker, _mock) = pair(BLOCK);
     passes(&gate, request("/", true));
-    metrics::with_local_recorder(&Panics, || tick(&mut worker));
+    metrics::with_local_recorder(&Panics, || tick(&worker));
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
-    metrics::with_local_recorder(&recorder, || tick(&mut worker));
+    metrics::with_local_recorder(&recorder, || tick(&worker));
     let mut totals = HashMap::new();
     add(&mut totals, &snapshotter);
     assert_eq!(totals["hotgate_requests_total{login,block,admitted}"], 1.0);
@@ -225,4 +224,19 @@ impl io::Write for Logged {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+#[test]
+fn what_came_since_the_last_tick_is_told_when_the_last_gate_goes() {
+    let (gate, worker, _mock) = pair(BLOCK);
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let mut totals = HashMap::new();
+    metrics::with_local_recorder(&recorder, || {
+        tick(&worker);
+        passes(&gate, request("/", true));
+        drop(gate);
+        add(&mut totals, &snapshotter);
+    });
+    assert_eq!(totals["hotgate_requests_total{login,block,admitted}"], 1.0);
 }
