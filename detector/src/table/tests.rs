@@ -220,6 +220,7 @@ fn flood(table: &Table, keys: u64, each: u32, n: u32, start: u64) -> [u64; 3] {
     totals
 }
 
+// C20: however many keys come, the table is as large as it was made.
 #[test]
 fn a_flood_of_new_keys_frees_no_key_at_its_limit_and_refills_no_partly_used_one() {
     let (n, table) = (10, table(1_000, 10, Duration::from_secs(60)));
