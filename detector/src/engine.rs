@@ -10,7 +10,7 @@ use std::{
 };
 
 use hotgate_rules::{
-    Action, Disclose, Facts, Key, KeyTextError, MissingKey, Mode, Rule, RuleSet,
+    Action, Disclose, Facts, KeyTextError, MissingKey, Mode, Rule, RuleSet,
     Standing as ClientStanding,
 };
 use http::StatusCode;
@@ -293,10 +293,8 @@ impl Engine {
         now: Time,
     ) -> Result<(), VerdictError> {
         let (rule, counting) = self.counting(rule)?;
-        let (hash, text) = self.read_key(rule, counting, key)?;
-        let observed = self.rules.mode().min(rule.mode) != Mode::Enforce;
-        let subject = Subject { hash, key: text, observed };
-        let mut row = counting.table.lock(hash, now);
+        let subject = self.read_key(rule, counting, key)?;
+        let mut row = counting.table.lock(subject.hash, now);
         if !counting.verdicts.block_by_hand(subject, lasts, now) {
             return Err(VerdictError::Full(self.rules.memory().verdicts.get()));
         }
@@ -312,7 +310,7 @@ impl Engine {
     /// When there is no such rule, it holds no verdicts, or the key is not one of its.
     pub fn lift(&self, rule: &str, key: &str, now: Time) -> Result<bool, VerdictError> {
         let (rule, counting) = self.counting(rule)?;
-        let (hash, _) = self.read_key(rule, counting, key)?;
+        let hash = self.read_key(rule, counting, key)?.hash;
         let mut row = counting.table.lock(hash, now);
         row.clear();
         Ok(counting.verdicts.lift(hash, now))
@@ -333,19 +331,17 @@ impl Engine {
         rule: &Rule,
         counting: &Counting,
         text: &str,
-    ) -> Result<(u64, Arc<str>), VerdictError> {
-        let read: Result<Key<'_>, KeyTextError> = rule.key.read(text);
-        match read {
+    ) -> Result<Subject, VerdictError> {
+        let (hash, key, terms) = match rule.key.read(text) {
             Ok(key) => {
                 let shown = key.text(&rule.show(&self.config.privacy_secret));
-                Ok((self.hasher.hash_one(&key), shown.into()))
+                (self.hasher.hash_one(&key), shown.into(), rule.override_for(&key))
             }
             // What is printed as a hash can be named while its verdict stands.
-            Err(error) => match counting.verdicts.find(text) {
-                Some(hash) => Ok((hash, text.into())),
-                None => Err(error.into()),
-            },
-        }
+            Err(error) => (counting.verdicts.find(text).ok_or(error)?, text.into(), None),
+        };
+        let mode = rule.mode_under(self.rules.mode(), terms.map(|(_, terms)| terms));
+        Ok(Subject { hash, key, observed: mode != Mode::Enforce })
     }
 
     /// What each rule did, in the order of the rule set.

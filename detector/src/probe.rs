@@ -46,22 +46,21 @@ impl<'a> Probe<'a> {
         state: &'a RuleState,
         facts: &Facts<'_>,
         hash: u64,
-        mode: Mode,
+        file_mode: Mode,
         now: Time,
     ) -> Option<Self> {
-        let mut own_mode = rule.mode;
         let mut limit = state.counting.as_ref().map_or(Limit::ONE, |counting| counting.limit);
-        if let Some((at, terms)) = overriding(rule, facts) {
+        let terms = overriding(rule, facts);
+        if let Some((at, terms)) = terms {
             if terms.exempt {
                 return None;
             }
-            own_mode = terms.mode.unwrap_or(own_mode);
             if let Some(counting) = &state.counting {
                 limit = counting.override_limits[at].unwrap_or(limit);
             }
         }
         let always = Refuses { cause: Cause::Always, until: now.plus(WAIT_SHORT) };
-        let mode = mode.min(own_mode);
+        let mode = rule.mode_under(file_mode, terms.map(|(_, terms)| terms));
         (mode != Mode::Off).then(|| Probe {
             index,
             rule,
@@ -80,7 +79,7 @@ impl<'a> Probe<'a> {
         index: usize,
         rule: &'a Rule,
         state: &'a RuleState,
-        mode: Mode,
+        file_mode: Mode,
         missing: MissingPart,
         now: Time,
     ) -> Self {
@@ -91,7 +90,7 @@ impl<'a> Probe<'a> {
             state,
             hash: 0,
             limit: Limit::ONE,
-            enforced: mode.min(rule.mode) == Mode::Enforce,
+            enforced: rule.mode_under(file_mode, None) == Mode::Enforce,
             row: None,
             standing: None,
             refuses: Some(Refuses { cause, until: now }),
@@ -260,6 +259,5 @@ fn overriding<'r>(rule: &'r Rule, facts: &Facts<'_>) -> Option<(usize, &'r Overr
     if rule.overrides.is_empty() {
         return None;
     }
-    let key = rule.key(facts).ok()?;
-    rule.overrides.iter().enumerate().find(|(_, terms)| terms.covers(&key))
+    rule.override_for(&rule.key(facts).ok()?)
 }

@@ -216,6 +216,20 @@ impl fmt::Debug for OverridePart {
     }
 }
 
+impl Rule {
+    /// The first of the rule's overrides that is for `key`, and its position: the most specific one.
+    #[must_use]
+    pub fn override_for(&self, key: &Key<'_>) -> Option<(usize, &Override)> {
+        self.overrides.iter().enumerate().find(|(_, terms)| terms.covers(key))
+    }
+
+    /// Whether the rule acts on a key with these terms, in a file of this mode.
+    #[must_use]
+    pub fn mode_under(&self, file: Mode, terms: Option<&Override>) -> Mode {
+        file.min(terms.and_then(|terms| terms.mode).unwrap_or(self.mode))
+    }
+}
+
 impl Override {
     /// Whether these terms are for `key`.
     #[must_use]

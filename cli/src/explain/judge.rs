@@ -1,6 +1,8 @@
 //! Which rules a request meets, by which key, and why not the others.
 
-use hotgate_rules::{Facts, Matched, MissingKey, Mode, Override, Pattern, Rule, RuleSet, Standing};
+use hotgate_rules::{
+    Facts, Key, Matched, MissingKey, MissingPart, Mode, Override, Pattern, Rule, RuleSet, Standing,
+};
 use serde::Serialize;
 
 use crate::sentence;
@@ -33,16 +35,17 @@ pub(super) fn all<'a>(
     let each = rules.rules().iter().enumerate();
     each.map(|(index, rule)| {
         let kept_out = kept_out(rules.mode(), &matched, standing, index);
-        let why_not = kept_out.map(str::to_owned).or_else(|| match rule.mode {
-            Mode::Off => Some("mode = \"off\"".to_owned()),
-            _ if !hit.contains(&index) => Some(mismatch(rule, facts)),
-            _ => None,
-        });
+        let why_not = kept_out.map(str::to_owned);
+        let why_not = why_not.or_else(|| (!hit.contains(&index)).then(|| mismatch(rule, facts)));
+        let key = rule.key(facts);
+        let terms = key.as_ref().ok().and_then(|key| rule.override_for(key));
+        let terms = terms.map(|(_, terms)| terms);
+        let mode = rule.mode_under(rules.mode(), terms);
         let (applies, key, why) = match why_not {
             Some(why) => (false, None, Some(why)),
-            None => by_key(rule, facts),
+            None => by_key(rule, key, terms, mode),
         };
-        let mode = sentence::mode_name(rule.mode.min(rules.mode()));
+        let mode = sentence::mode_name(mode);
         Judged { name: &rule.name, sentence: sentence::of(rule), mode, applies, key, why }
     })
     .collect()
@@ -91,30 +94,28 @@ fn mismatch(rule: &Rule, facts: &Facts<'_>) -> String {
 }
 
 /// For a rule that matches: whether it applies to the request's key, the key, and what is special.
-fn by_key(rule: &Rule, facts: &Facts<'_>) -> (bool, Option<String>, Option<String>) {
-    let key = match rule.key(facts) {
-        Ok(key) => key,
-        Err(missing) => {
-            let lacks = format!("the request lacks a part of the key {}", rule.key);
-            let status = if missing.by_client { 400 } else { 500 };
-            return match rule.missing_key {
-                MissingKey::Reject => {
-                    (true, None, Some(format!("{lacks}, which is refused with {status}")))
-                }
-                _ => (false, None, Some(format!("{lacks}, and missing_key is \"skip\""))),
-            };
-        }
-    };
-    let text = Some(key.text(&rule.show(&SECRET)));
-    match rule.overrides.iter().find(|terms| terms.covers(&key)) {
-        Some(Override { exempt: true, .. }) => {
+fn by_key(
+    rule: &Rule,
+    key: Result<Key<'_>, MissingPart>,
+    terms: Option<&Override>,
+    mode: Mode,
+) -> (bool, Option<String>, Option<String>) {
+    let text = key.as_ref().ok().map(|key| key.text(&rule.show(&SECRET)));
+    let lacks = || format!("the request lacks a part of the key {}", rule.key);
+    match (key, terms) {
+        (_, Some(Override { exempt: true, .. })) => {
             (false, text, Some("an override exempts the key".to_owned()))
         }
-        Some(Override { mode: Some(Mode::Off), .. }) => {
+        (_, Some(Override { mode: Some(Mode::Off), .. })) => {
             (false, text, Some("an override switches the rule off for the key".to_owned()))
         }
-        Some(terms) => (true, text, Some(other_terms(terms))),
-        None => (true, text, None),
+        _ if mode == Mode::Off => (false, text, Some("mode = \"off\"".to_owned())),
+        (Ok(_), terms) => (true, text, terms.map(other_terms)),
+        (Err(missing), _) if rule.missing_key == MissingKey::Reject => {
+            let status = if missing.by_client { 400 } else { 500 };
+            (true, None, Some(format!("{}, which is refused with {status}", lacks())))
+        }
+        (Err(_), _) => (false, None, Some(format!("{}, and missing_key is \"skip\"", lacks()))),
     }
 }
 

@@ -59,6 +59,9 @@ key = ["client"]
 over = "10/1m"
 throttle = {}
 mode = "off"
+  [[rule.override]]
+  key = ["203.0.113.77"]
+  mode = "enforce"
 "#;
 
 fn explain(args: &[&str]) -> Value {
@@ -113,6 +116,14 @@ fn a_rule_that_does_not_apply_says_why() {
         let (applies, _, why) = judged(&[request, "--peer", peer], rule);
         assert_eq!((applies, &*why), (false, expected), "{request} {peer} {rule}");
     }
+}
+
+#[test]
+fn a_rule_that_is_off_applies_to_the_keys_it_is_enforced_for() {
+    let (applies, key, why) = judged(&["GET /", "--peer", "203.0.113.77"], "asleep");
+    assert!(applies);
+    assert_eq!(key.as_deref(), Some("client=203.0.113.77"));
+    assert_eq!(why, "an override gives the key other terms: mode enforce");
 }
 
 #[test]
