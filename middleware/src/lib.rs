@@ -110,3 +110,8 @@ pub use service::GateService;
 
 pub use hotgate_detector::{Cause, Decision, DecisionId, Finding, Refusal};
 pub use hotgate_rules::{Disclose, Peer, Problem, Problems, RuleSet};
+
+/// The README's example, compiled.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

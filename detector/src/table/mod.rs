@@ -6,8 +6,8 @@
 //! counting touches. All of it are atomics under the line's lock, which makes relaxed accesses plain
 //! ones and the whole safe.
 //!
-//! A key is its 64-bit hash, keyed at random: two keys of a full table share one with a chance of
-//! 2⁻³². When a key's six places are taken, the one with the lowest count of its own gives way, with
+//! A key is its 64-bit hash, keyed at random: any two of 65,536 keys share one with a chance of
+//! 2⁻³³. When a key's six places are taken, the one with the lowest count of its own gives way, with
 //! probability 1/(count + 1) (RAP: Ben Basat et al., "Randomized admission policy for efficient
 //! top-k and frequency estimation", 2017); the newcomer starts from zero. A key at its limit, under a
 //! verdict or with pending requests is passed over while another can give way.

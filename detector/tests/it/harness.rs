@@ -13,11 +13,13 @@ pub(crate) fn engine(rules: &str) -> Engine {
     )
 }
 
-/// One rule by client for all requests, which throttles.
+/// One rule by client for all requests, with this limit and this action.
+pub(crate) fn rule(over: &str, action: &str) -> Engine {
+    engine(&format!("[[rule]]\nname = \"all\"\nkey = [\"client\"]\nover = \"{over}\"\n{action}"))
+}
+
 pub(crate) fn throttle(over: &str) -> Engine {
-    engine(&format!(
-        "[[rule]]\nname = \"all\"\nkey = [\"client\"]\nover = \"{over}\"\nthrottle = {{}}"
-    ))
+    rule(over, "throttle = {}")
 }
 
 pub(crate) fn ms(millis: u64) -> Time {

@@ -3,7 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected should stop")]
 
 mod allocations;
-mod cases;
 mod harness;
 mod oracle;
 mod parallel;
+mod responses;
+mod scope;
+mod several_rules;
+mod verdicts;
+mod windows;
