@@ -71,11 +71,13 @@ fn limit(rule: &Rule) -> String {
     let (n, window, sustained) = (rate.limit, Spoken(rate.window), sustained(rate));
     let span = format!("in any {window} (sustained: {sustained})");
     match (&rule.count, &rule.action) {
-        (Count::Requests, Action::Throttle) => format!("at most {n} admitted {span}, the rest 429"),
+        (Count::Requests, Action::Throttle(_)) => {
+            format!("at most {n} admitted {span}, the rest 429")
+        }
         (Count::Requests, Action::Block(block)) => {
             format!("more than {n} {span} {}", blocks(block))
         }
-        (Count::Responses { statuses, .. }, Action::Throttle) => {
+        (Count::Responses { statuses, .. }, Action::Throttle(_)) => {
             let statuses = list(statuses.iter().map(status_class), "or");
             format!("while {n} responses with {statuses} stand {span}, 429")
         }
@@ -83,13 +85,15 @@ fn limit(rule: &Rule) -> String {
             let statuses = list(statuses.iter().map(status_class), "or");
             format!("{n} responses with {statuses} {span} {}", blocks(block))
         }
+        (_, Action::Tag(_) | Action::Handler(_)) => format!("more than {n} {span} are hot"),
     }
 }
 
 fn status(action: &Action) -> u16 {
     match action {
-        Action::Throttle => 429,
+        Action::Throttle(_) => 429,
         Action::Block(block) => block.status.as_u16(),
+        Action::Tag(_) | Action::Handler(_) => 200,
     }
 }
 

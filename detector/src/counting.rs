@@ -52,10 +52,10 @@ impl RuleState {
                 let limits: Vec<_> = std::iter::once(limit)
                     .chain(override_limits.iter().copied().flatten())
                     .collect();
-                let tally = match (&rule.count, rule.action) {
+                let tally = match (&rule.count, &rule.action) {
                     (Count::Responses { .. }, _) => Tally::Responses,
-                    (Count::Requests, Action::Throttle) => Tally::Admitted,
-                    (Count::Requests, Action::Block(_)) => Tally::Attempts,
+                    (Count::Requests, Action::Throttle(None)) => Tally::Admitted,
+                    (Count::Requests, _) => Tally::Attempts,
                 };
                 let keys =
                     if rule.key.is_empty() { std::num::NonZeroU32::MIN } else { memory.keys };
@@ -100,7 +100,7 @@ impl Counting {
         let key: Arc<str> = charge.key.text(&rule.show(secret)).into();
         let subject = Subject { hash: charge.hash, key, observed: charge.observed };
         match &rule.action {
-            Action::Throttle => {
+            Action::Throttle(_) => {
                 self.throttle(&row, charge.limit, subject, now);
             }
             Action::Block(terms) => {
@@ -108,6 +108,7 @@ impl Counting {
                     row.clear();
                 }
             }
+            _ => {}
         }
     }
 

@@ -215,7 +215,7 @@ impl Engine {
     fn refusal(&self, probe: &Probe<'_>, refuses: Refuses, now: Time) -> Refusal {
         let rule = probe.rule;
         let blocks = matches!(refuses.cause, Cause::Blocked | Cause::Always);
-        let (status, disclose) = match (refuses.cause, rule.action) {
+        let (status, disclose) = match (refuses.cause, &rule.action) {
             (Cause::MissingKey { by_client: true }, _) => (StatusCode::BAD_REQUEST, Disclose::None),
             (Cause::MissingKey { by_client: false }, _) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, Disclose::None)
@@ -335,7 +335,7 @@ impl Engine {
         let (hash, key, terms) = match rule.key.read(text) {
             Ok(key) => {
                 let shown = key.text(&rule.show(&self.config.privacy_secret));
-                (self.hasher.hash_one(&key), shown.into(), rule.override_for(&key))
+                (self.hasher.hash_one(&key), shown.into(), rule.override_by_key(&key))
             }
             // What is printed as a hash can be named while its verdict stands.
             Err(error) => (counting.verdicts.find(text).ok_or(error)?, text.into(), None),

@@ -29,6 +29,7 @@
 //!     headers: &headers,
 //!     route: None,
 //!     client: Some("203.0.113.9".parse().expect("an address")),
+//!     extracted: &(),
 //! };
 //! for second in 0..2 {
 //!     let now = Time::from_nanos(second * 1_000_000_000);

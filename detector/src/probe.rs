@@ -137,7 +137,7 @@ impl<'a> Probe<'a> {
         self.refuses = if let Some(Standing::Blocked(until)) = self.standing {
             Some(Refuses { cause: Cause::Blocked, until })
         } else if let Some(until) = row.full_until(now) {
-            let cause = if matches!(self.rule.action, Action::Throttle) {
+            let cause = if matches!(self.rule.action, Action::Throttle(_)) {
                 Cause::Quota
             } else {
                 Cause::Blocked
@@ -259,5 +259,5 @@ fn overriding<'r>(rule: &'r Rule, facts: &Facts<'_>) -> Option<(usize, &'r Overr
     if rule.overrides.is_empty() {
         return None;
     }
-    rule.override_for(&rule.key(facts).ok()?)
+    rule.override_for(facts, &rule.key(facts).ok()?)
 }

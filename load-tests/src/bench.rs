@@ -95,6 +95,7 @@ impl Limiter for Hotgate {
             headers: &self.headers,
             route: None,
             client: Some(client),
+            extracted: &(),
         };
         let since = self.clock.now().duration_since(self.origin);
         let now = Time::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));

@@ -16,6 +16,7 @@ pub(crate) fn of(parts: &Parts, client: Option<IpAddr>) -> Facts<'_> {
         headers: &parts.headers,
         route: route(parts),
         client,
+        extracted: &(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a rule may look at in a request.
 
-use std::net::IpAddr;
+use std::{borrow::Cow, fmt, net::IpAddr};
 
 use http::{HeaderMap, Method, header};
 
@@ -23,6 +23,28 @@ pub struct Facts<'a> {
     pub route: Option<&'a str>,
     /// The client's canonical address, where it is known: see [`crate::ClientConfig::resolve`].
     pub client: Option<IpAddr>,
+    /// What functions of the service know of the request: `user` and `x:NAME`.
+    pub extracted: &'a dyn Extract,
+}
+
+/// What only the service itself can tell of a request. Asked only where a rule wants to know.
+pub trait Extract: fmt::Debug {
+    /// `user`.
+    fn user(&self) -> Option<Cow<'_, str>>;
+
+    /// `x:NAME`.
+    fn extra(&self, name: &str) -> Option<Cow<'_, str>>;
+}
+
+/// The service tells nothing.
+impl Extract for () {
+    fn user(&self) -> Option<Cow<'_, str>> {
+        None
+    }
+
+    fn extra(&self, _: &str) -> Option<Cow<'_, str>> {
+        None
+    }
 }
 
 impl Facts<'_> {
@@ -55,6 +77,7 @@ mod tests {
                 headers: &headers,
                 route: None,
                 client: None,
+                extracted: &(),
             };
             facts.is_preflight()
         };

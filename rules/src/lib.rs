@@ -27,6 +27,7 @@
 //!     headers: &headers,
 //!     route: None,
 //!     client: Some("203.0.113.9".parse().expect("an address")),
+//!     extracted: &(),
 //! };
 //! let matched = rules.matching(&facts);
 //! let rule = &rules.rules()[matched.rules().next().expect("the login rule")];
@@ -35,7 +36,9 @@
 //! ```
 
 mod client;
+mod commands;
 mod facts;
+mod identity;
 mod key;
 mod lists;
 mod matcher;
@@ -48,7 +51,9 @@ mod set;
 mod units;
 
 pub use client::{ClientConfig, ClientSource, Peer, Resolved};
-pub use facts::Facts;
+pub use commands::{Commands, ListCommand};
+pub use facts::{Extract, Facts};
+pub use identity::RuleIdentity;
 pub use key::{Key, KeySpec, KeyTextError, MissingPart, Part, PartKind, Show, Value};
 pub use lists::{ClientLists, Standing};
 pub use matcher::Matched;
@@ -56,8 +61,8 @@ pub use path::RequestPath;
 pub use pattern::Pattern;
 pub use problem::{Problem, Problems};
 pub use rule::{
-    Action, Block, Count, Disclose, Memory, MissingKey, Mode, Override, OverrideKey, OverridePart,
-    Rate, Rule, StatusClass, Trigger,
+    Action, Block, Condition, Count, Disclose, Memory, MissingKey, Mode, Override, OverrideKey,
+    OverridePart, Pace, Period, Rate, Respond, Rule, StatusClass, Trigger,
 };
 pub use set::RuleSet;
 pub use units::{Spoken, UnitError};

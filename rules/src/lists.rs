@@ -108,6 +108,13 @@ impl ClientLists {
         self.v4.is_empty() && self.v6.is_empty()
     }
 
+    /// Adds a network that is denied, or allowed past every rule, until a nanosecond since the epoch.
+    pub(crate) fn add(&mut self, net: IpNet, denies: bool, until_unix_nanos: i128) {
+        let listed = self.listed(net);
+        let end = if denies { &mut listed.denied } else { &mut listed.allowed };
+        *end = (*end).max(until_unix_nanos);
+    }
+
     fn listed(&mut self, net: IpNet) -> &mut Listed {
         let family = if net.addr().is_ipv4() { &mut self.v4 } else { &mut self.v6 };
         let length = net.prefix_len();

@@ -2,10 +2,12 @@
 
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
-use http::StatusCode;
+use std::path::Path;
+
+use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
 
-use crate::{Key, KeySpec, Pattern, Value};
+use crate::{Facts, Key, KeySpec, PartKind, Pattern, Value};
 
 /// One `[[rule]]`: which requests it watches, by which key it counts them, its limit and its action.
 #[derive(Clone, Debug)]
@@ -17,23 +19,34 @@ pub struct Rule {
     pub patterns: Option<Vec<Pattern>>,
     /// `except`.
     pub except: Vec<Pattern>,
+    /// `when`: further facts that must all hold.
+    pub when: Vec<Condition>,
     /// `key`.
     pub key: KeySpec,
     /// `count`.
     pub count: Count,
     /// `over` or `always`.
     pub trigger: Trigger,
-    /// `throttle` or `block`.
+    /// `throttle`, `block`, `tag` or `handler`.
     pub action: Action,
+    /// `respond`: an answer of the rule's own instead of the standard refusal.
+    pub respond: Option<Respond>,
+    /// `fields`: `RateLimit` fields on admitted answers too.
+    pub fields: bool,
+    /// `from` and `until`: outside that time the rule is off.
+    pub period: Period,
     /// `mode`.
     pub mode: Mode,
+    /// What an operator allows the rule and its overrides at most: see [`crate::Commands`].
+    pub mode_max: Mode,
     /// `missing_key`.
     pub missing_key: MissingKey,
     /// `disclose`.
     pub disclose: Disclose,
     /// `show_key`: show `header:`, `cookie:` and `query:` keys as they are, except secrets.
     pub show_key: bool,
-    /// `[[rule.override]]`, most specific first.
+    /// `[[rule.override]]`: those by `key` first, most specific first, then those by `when`, in the
+    /// order of the file.
     pub overrides: Vec<Override>,
     /// `note`.
     pub note: Option<Box<str>>,
@@ -86,12 +99,25 @@ pub enum StatusClass {
 }
 
 /// What happens to a hot key's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// `throttle = {}`: at most N admitted in any W.
-    Throttle,
+    /// `throttle = {}`: at most N admitted in any W; with a pace: once hot, no faster than that.
+    Throttle(Option<Pace>),
     /// `block = { … }`.
     Block(Block),
+    /// `tag = { header = "…" }`: passed on, marked by a request header field of this name.
+    Tag(HeaderName),
+    /// `handler = "…"`: answered by the function that is registered under this name.
+    Handler(Arc<str>),
+}
+
+/// `throttle = { pace = "2/1s", burst = 10 }`: the steady rate of a hot key, as GCRA has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// N requests in every W, evenly spread.
+    pub rate: Rate,
+    /// How many may come at once; the rate's N where it is left out.
+    pub burst: NonZeroU32,
 }
 
 impl Action {
@@ -99,10 +125,50 @@ impl Action {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Action::Throttle => "throttle",
+            Action::Throttle(_) => "throttle",
             Action::Block(_) => "block",
+            Action::Tag(_) => "tag",
+            Action::Handler(_) => "handler",
         }
     }
+
+    /// Whether it refuses requests.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        matches!(self, Action::Throttle(_) | Action::Block(_))
+    }
+}
+
+/// One entry of `when`: a fact, and the values it may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The kinds that can stand for the fact, first one first.
+    pub(crate) kinds: Box<[PartKind]>,
+    /// One of these must cover it.
+    pub(crate) values: Vec<OverridePart>,
+}
+
+/// `respond = { … }`: what a refused client hears instead of the standard refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Respond {
+    /// The status; left out: the standard one.
+    pub status: Option<StatusCode>,
+    /// `content_type`.
+    pub content_type: Option<HeaderValue>,
+    /// `body_file`, as it is written; left out: no body.
+    pub body_file: Option<Box<Path>>,
+    /// `headers`.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// `from` and `until`, in seconds since the unix epoch: from the first on, before the second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Period {
+    /// `from`.
+    pub from: Option<i64>,
+    /// `until`.
+    pub until: Option<i64>,
 }
 
 /// `block = { for = "15m", … }`.
@@ -160,14 +226,18 @@ pub enum Disclose {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Override {
-    /// Which keys.
-    pub key: OverrideKey,
+    /// Which keys; left out where `when` says which requests.
+    pub key: Option<OverrideKey>,
+    /// Which requests, whatever their key.
+    pub when: Vec<Condition>,
     /// `over`: another N; the window stays the rule's.
     pub limit: Option<NonZeroU32>,
     /// `exempt = true`: the rule does not apply to these keys.
     pub exempt: bool,
     /// `mode`.
     pub mode: Option<Mode>,
+    /// The rule's action with the fields that the override replaces.
+    pub action: Option<Action>,
 }
 
 /// `key` of an override: one pattern for each part of the rule's key.
@@ -217,26 +287,60 @@ impl fmt::Debug for OverridePart {
 }
 
 impl Rule {
-    /// The first of the rule's overrides that is for `key`, and its position: the most specific one.
+    /// The first of the rule's overrides that is for a request with this key, and its position.
     #[must_use]
-    pub fn override_for(&self, key: &Key<'_>) -> Option<(usize, &Override)> {
-        self.overrides.iter().enumerate().find(|(_, terms)| terms.covers(key))
+    pub fn override_for(&self, facts: &Facts<'_>, key: &Key<'_>) -> Option<(usize, &Override)> {
+        let mut overrides = self.overrides.iter().enumerate();
+        overrides.find(|(_, terms)| terms.covers(self, facts, key))
+    }
+
+    /// The first of the rule's overrides by key alone that is for this one, and its position: what can
+    /// be known without a request.
+    #[must_use]
+    pub fn override_by_key(&self, key: &Key<'_>) -> Option<(usize, &Override)> {
+        let mut overrides = self.overrides.iter().enumerate();
+        overrides.find(|(_, terms)| terms.key.as_ref().is_some_and(|own| own.covers(key)))
     }
 
     /// Whether the rule acts on a key with these terms, in a file of this mode.
     #[must_use]
     pub fn mode_under(&self, file: Mode, terms: Option<&Override>) -> Mode {
-        file.min(terms.and_then(|terms| terms.mode).unwrap_or(self.mode))
+        let own = terms.and_then(|terms| terms.mode).unwrap_or(self.mode);
+        file.min(self.mode_max).min(own)
+    }
+
+    /// Whether all of `when` holds.
+    #[must_use]
+    pub fn holds(&self, facts: &Facts<'_>) -> bool {
+        self.when.iter().all(|condition| condition.holds(self, facts))
     }
 }
 
 impl Override {
-    /// Whether these terms are for `key`.
+    /// Whether these terms are for a request with this key.
+    #[must_use]
+    pub fn covers(&self, rule: &Rule, facts: &Facts<'_>, key: &Key<'_>) -> bool {
+        self.key.as_ref().is_none_or(|own| own.covers(key))
+            && self.when.iter().all(|condition| condition.holds(rule, facts))
+    }
+}
+
+impl OverrideKey {
+    /// Whether these patterns are for `key`.
     #[must_use]
     pub fn covers(&self, key: &Key<'_>) -> bool {
         let parts = key.parts();
-        self.key.0.len() == parts.len()
-            && self.key.0.iter().zip(parts).all(|(pattern, part)| pattern.covers(&part.value))
+        self.0.len() == parts.len()
+            && self.0.iter().zip(parts).all(|(pattern, part)| pattern.covers(&part.value))
+    }
+}
+
+impl Condition {
+    /// Whether the request has the fact, with one of these values. Of a list of values one is enough.
+    #[must_use]
+    pub fn holds(&self, rule: &Rule, facts: &Facts<'_>) -> bool {
+        let value = self.kinds.iter().find_map(|kind| kind.value(rule, facts));
+        value.is_some_and(|value| self.values.iter().any(|pattern| pattern.covers_any(&value)))
     }
 }
 
@@ -249,6 +353,18 @@ impl OverridePart {
             (OverridePart::Exact(exact), Value::Bytes(bytes)) => **exact == **bytes,
             (OverridePart::Prefix(start), Value::Bytes(bytes)) => bytes.starts_with(start),
             _ => false,
+        }
+    }
+
+    fn covers_any(&self, value: &Value<'_>) -> bool {
+        match value {
+            Value::List(values) => values.iter().any(|bytes| match self {
+                OverridePart::Any => true,
+                OverridePart::Exact(exact) => **exact == **bytes,
+                OverridePart::Prefix(start) => bytes.starts_with(start),
+                OverridePart::Net(_) => false,
+            }),
+            one => self.covers(one),
         }
     }
 }

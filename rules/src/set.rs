@@ -3,7 +3,7 @@
 use std::{path::Path, str::FromStr};
 
 use crate::{
-    ClientConfig, ClientLists, Facts, Matched, Memory, Mode, Problem, Problems, Rule,
+    ClientConfig, ClientLists, Facts, Matched, Memory, Mode, Problem, Problems, Rule, RuleIdentity,
     matcher::Matcher, parse,
 };
 
@@ -11,6 +11,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct RuleSet {
     pub(crate) app: Box<str>,
+    pub(crate) version: Box<str>,
     pub(crate) mode: Mode,
     pub(crate) client: ClientConfig,
     pub(crate) memory: Memory,
@@ -39,6 +40,12 @@ impl RuleSet {
     #[must_use]
     pub fn app(&self) -> &str {
         &self.app
+    }
+
+    /// Which text these rules were read from: the first twelve digits of its SHA-256.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// `mode`, the kill switch.
@@ -75,6 +82,16 @@ impl RuleSet {
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    /// The identity of the rule at a position.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such rule.
+    #[must_use]
+    pub fn identity(&self, index: usize) -> RuleIdentity {
+        RuleIdentity::of(&self.rules[index], &self.client)
     }
 
     /// The same rules, those at these positions switched off: a log may not hold what they look at.

@@ -135,6 +135,7 @@ impl Setup {
                 headers: &headers,
                 route,
                 client: None,
+                extracted: &(),
             };
             let seen = self.rules.matching(&facts).rules().any(|rule| rule == index);
             prop_assert!(seen, "{uri:?} reached {} unseen", handled.template);

@@ -38,7 +38,7 @@ pub(super) fn all<'a>(
         let why_not = kept_out.map(str::to_owned);
         let why_not = why_not.or_else(|| (!hit.contains(&index)).then(|| mismatch(rule, facts)));
         let key = rule.key(facts);
-        let terms = key.as_ref().ok().and_then(|key| rule.override_for(key));
+        let terms = key.as_ref().ok().and_then(|key| rule.override_for(facts, key));
         let terms = terms.map(|(_, terms)| terms);
         let mode = rule.mode_under(rules.mode(), terms);
         let (applies, key, why) = match why_not {

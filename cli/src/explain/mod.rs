@@ -81,6 +81,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
         headers: &headers,
         route: args.route.as_deref(),
         client: resolved.client,
+        extracted: &(),
     };
     let now = Timestamp::now().as_nanosecond();
     let standing = facts.client.map(|client| rules.lists().standing(client, now));

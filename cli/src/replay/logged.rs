@@ -36,6 +36,7 @@ impl Logged {
             headers: &self.headers,
             route: None,
             client: client(line, config),
+            extracted: &(),
         }
     }
 

@@ -151,6 +151,7 @@ mod tests {
                 headers: &headers,
                 route: None,
                 client: None,
+                extracted: &(),
             };
             let key = printed(&rules.rules()[0], &facts);
             tally.refuse(key, Time::from_nanos(second as u64), 2);

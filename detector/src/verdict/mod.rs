@@ -125,7 +125,7 @@ impl Verdicts {
     pub(crate) fn new(rule: &Rule, ticks: Ticks, window: Duration, capacity: u32) -> Self {
         Verdicts {
             rule: Arc::clone(&rule.name),
-            action: rule.action,
+            action: rule.action.clone(),
             ticks,
             window,
             standing: Map::new(capacity),
@@ -332,7 +332,7 @@ impl Verdicts {
 
     fn ended(&self, hash: u64, verdict: &Verdict) {
         self.say(verdict, Change::Ended, verdict.until);
-        let (Kind::Block { lasts }, Action::Block(terms)) = (&verdict.kind, self.action) else {
+        let (Kind::Block { lasts }, Action::Block(terms)) = (&verdict.kind, &self.action) else {
             return;
         };
         let forgotten = verdict.until.plus(terms.forget);

@@ -21,7 +21,7 @@ fn ticks_look_again_only_when_a_verdict_may_have_changed() {
         ("block = { for = \"11500ms\", extend = true }", 11),
     ] {
         let verdicts = verdicts(action);
-        let Action::Block(terms) = verdicts.action else { panic!("it blocks") };
+        let Action::Block(terms) = &verdicts.action else { panic!("it blocks") };
         let subject = Subject { hash: 7, key: "client=192.0.2.1".into(), observed: false };
         verdicts.block(subject, &terms, at(0)).unwrap();
         verdicts.tick(at(11));

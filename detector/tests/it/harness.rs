@@ -66,6 +66,7 @@ impl<'a> Ask<'a> {
                 headers: &self.headers,
                 route: None,
                 client: self.client.parse().ok(),
+                extracted: &(),
             },
             now,
         )

@@ -78,7 +78,7 @@ impl Rule {
 
 impl PartKind {
     #[inline]
-    fn value<'a>(&'a self, rule: &'a Rule, facts: &'a Facts<'_>) -> Option<Value<'a>> {
+    pub(crate) fn value<'a>(&'a self, rule: &'a Rule, facts: &'a Facts<'_>) -> Option<Value<'a>> {
         let bytes = |bytes: &'a [u8]| Value::Bytes(Cow::Borrowed(bytes));
         match self {
             PartKind::Client { v4, v6, .. } => {
@@ -102,6 +102,8 @@ impl PartKind {
             PartKind::Method => facts.method.map(|method| bytes(method.as_str().as_bytes())),
             PartKind::Host => facts.host.map(lowercase),
             PartKind::Agent => field(facts, &header::USER_AGENT).map(Value::Bytes),
+            PartKind::User => facts.extracted.user().map(text),
+            PartKind::Extra(name) => facts.extracted.extra(name).map(text),
         }
     }
 }
@@ -142,6 +144,13 @@ fn query<'a>(facts: &Facts<'a>, name: &str) -> Option<Value<'a>> {
         Cow::Owned(value) => Cow::Owned(value.into_bytes()),
     });
     Value::of_list(values.collect())
+}
+
+fn text(text: Cow<'_, str>) -> Value<'_> {
+    Value::Bytes(match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+    })
 }
 
 fn lowercase(text: &str) -> Value<'_> {

@@ -85,13 +85,20 @@ pub enum PartKind {
     Host,
     /// `agent`: the `User-Agent` field.
     Agent,
+    /// `user`: who the service says it is.
+    User,
+    /// `x:NAME`: what the service's extractor of that name says.
+    Extra(Box<str>),
 }
 
 impl PartKind {
     /// Whether the client supplies this part, so that its absence is the client's fault.
     #[must_use]
     pub fn is_supplied_by_client(&self) -> bool {
-        !matches!(self, PartKind::Client { .. } | PartKind::Route)
+        !matches!(
+            self,
+            PartKind::Client { .. } | PartKind::Route | PartKind::User | PartKind::Extra(_)
+        )
     }
 
     /// Whether values of this kind, personal or secret as they are, are printed as hashes, which
@@ -101,7 +108,7 @@ impl PartKind {
         match self {
             PartKind::Bearer | PartKind::Cookie(_) => true,
             PartKind::Header(name) => is_secret_field(name) || !show_key,
-            PartKind::Query(_) | PartKind::Agent => !show_key,
+            PartKind::Query(_) | PartKind::Agent | PartKind::User | PartKind::Extra(_) => !show_key,
             _ => false,
         }
     }
@@ -122,6 +129,8 @@ impl fmt::Display for PartKind {
             PartKind::Method => f.write_str("method"),
             PartKind::Host => f.write_str("host"),
             PartKind::Agent => f.write_str("agent"),
+            PartKind::User => f.write_str("user"),
+            PartKind::Extra(name) => write!(f, "x:{name}"),
         }
     }
 }

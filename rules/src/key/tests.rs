@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Action, Count, Disclose, Facts, MissingKey, Mode, Pattern, Rate, RequestPath, Rule, Trigger,
+    Action, Count, Disclose, Facts, MissingKey, Mode, Pattern, Period, Rate, RequestPath, Rule,
+    Trigger,
 };
 
 const SECRET: [u8; 16] = *b"a secret of ours";
@@ -34,7 +35,12 @@ fn rule_of(key: Vec<Vec<PartKind>>) -> Rule {
         key: KeySpec(key),
         count: Count::Requests,
         trigger: Trigger::Over(rate),
-        action: Action::Throttle,
+        action: Action::Throttle(None),
+        when: Vec::new(),
+        respond: None,
+        fields: false,
+        period: Period::default(),
+        mode_max: Mode::default(),
         mode: Mode::Enforce,
         missing_key: MissingKey::Skip,
         disclose: Disclose::Full,
@@ -70,6 +76,7 @@ fn facts<'a>(headers: &'a HeaderMap, path: &'a str) -> Facts<'a> {
         headers,
         route: None,
         client: None,
+        extracted: &(),
     }
 }
 

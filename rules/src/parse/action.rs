@@ -45,7 +45,7 @@ pub(super) fn read(rule: &Fields<'_>, always: bool, report: &mut Report<'_>) -> 
     let throttle = rule.read("throttle", report, |item, report| item.table(&THROTTLE, report));
     let block = rule.read("block", report, |item, report| block(item, always, report));
     match (throttle?, block?) {
-        (Some(_), None) if places.len() == 1 => Ok(Action::Throttle),
+        (Some(_), None) if places.len() == 1 => Ok(Action::Throttle(None)),
         (None, Some(block)) if places.len() == 1 => Ok(Action::Block(block)),
         _ if places.is_empty() => {
             let example = "such as throttle = {} or block = { for = \"15m\" }";

@@ -19,6 +19,7 @@ mod warnings;
 
 use std::{collections::HashMap, num::NonZeroU32, path::Path};
 
+use sha2::{Digest, Sha256};
 use toml::de::DeTable;
 
 use self::{
@@ -50,6 +51,7 @@ const EXEMPT: Names = Names { table: "[exempt]", known: &["match"], later: &[] }
 /// Reads and validates a rule file.
 pub(crate) fn rule_set(text: &str) -> Result<RuleSet, Problems> {
     // Editors do not count a byte order mark as a column.
+    let version = version(text);
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut report = Report::new(text);
     let set = if text.len() > RuleSet::FILE_BYTES_MAX {
@@ -67,7 +69,13 @@ pub(crate) fn rule_set(text: &str) -> Result<RuleSet, Problems> {
         file(table.get_ref(), &mut report)
     };
     let (set, warnings) = report.finish(set)?;
-    Ok(RuleSet { warnings, ..set })
+    Ok(RuleSet { version, warnings, ..set })
+}
+
+/// What `sha256sum` begins with, so that a file can be told to be the one in force.
+fn version(text: &str) -> Box<str> {
+    let digest = Sha256::digest(text);
+    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn file(table: &DeTable<'_>, report: &mut Report<'_>) -> Read<RuleSet> {
@@ -98,6 +106,7 @@ fn file(table: &DeTable<'_>, report: &mut Report<'_>) -> Read<RuleSet> {
     );
     Ok(RuleSet {
         app: app?,
+        version: Box::default(),
         mode: mode?.unwrap_or_default(),
         client: client?,
         memory: memory?.unwrap_or_default(),

@@ -53,7 +53,10 @@ pub(super) fn read(
             Err(Reported) => complete = false,
         }
     }
-    overrides.sort_by_key(|one| one.key.0.iter().map(rank).collect::<Vec<_>>());
+    overrides.sort_by_key(|one| {
+        let ranks = one.key.as_ref().map(|key| key.0.iter().map(rank).collect::<Vec<_>>());
+        (ranks.is_none(), ranks)
+    });
     if complete { Ok(overrides) } else { Err(Reported) }
 }
 
@@ -100,7 +103,14 @@ fn one(
     if terms.is_empty() || !later.is_empty() {
         return Err(Reported);
     }
-    Ok(Override { key: OverrideKey(key?), limit, exempt, mode })
+    Ok(Override {
+        key: Some(OverrideKey(key?)),
+        when: Vec::new(),
+        limit,
+        exempt,
+        mode,
+        action: None,
+    })
 }
 
 fn over(item: Item<'_>, trigger: Read<Trigger>, report: &mut Report<'_>) -> Read<NonZeroU32> {

@@ -6,8 +6,8 @@ use super::{
     report::{Read, Report, Reported},
 };
 use crate::{
-    Action, ClientConfig, Count, Disclose, KeySpec, MissingKey, Mode, Pattern, Rule, Trigger,
-    problem::Quoted,
+    Action, ClientConfig, Count, Disclose, KeySpec, MissingKey, Mode, Pattern, Period, Rule,
+    Trigger, problem::Quoted,
 };
 
 pub(super) const NAMES: Names = Names {
@@ -93,20 +93,26 @@ pub(super) fn read(
     });
 
     let action = action?;
+    let disclose = disclose?.unwrap_or(match action {
+        Action::Block(_) => Disclose::None,
+        _ => Disclose::Full,
+    });
     Ok(Rule {
         name: name?,
         patterns: matched?,
         except: except?.unwrap_or_default(),
+        when: Vec::new(),
         key: key?,
         count: count?.unwrap_or(Count::Requests),
         trigger: trigger?,
         action,
+        respond: None,
+        fields: false,
+        period: Period::default(),
         mode: mode?.unwrap_or_default(),
+        mode_max: Mode::default(),
         missing_key: missing_key?.unwrap_or_default(),
-        disclose: disclose?.unwrap_or(match action {
-            Action::Throttle => Disclose::Full,
-            Action::Block(_) => Disclose::None,
-        }),
+        disclose,
         show_key: show_key?.unwrap_or(false),
         overrides: overrides?.unwrap_or_default(),
         note: note?.map(Into::into),

@@ -141,8 +141,8 @@ fn the_rules_of_a_full_file_are_read() {
     assert_eq!(login.overrides[0].limit, NonZeroU32::new(3000));
 
     assert_eq!(
-        (trap.trigger, trap.action, trap.mode),
-        (Trigger::Always, Action::Throttle, Mode::Off)
+        (trap.trigger, trap.action.clone(), trap.mode),
+        (Trigger::Always, Action::Throttle(None), Mode::Off)
     );
     assert!(trap.key.is_empty());
 }
@@ -285,7 +285,8 @@ fn overrides_stand_most_specific_first() {
     };
     let overrides: String = keys.iter().map(one).collect();
     let rule = read_rule(&format!("key = [\"client\", \"host\"]\n{overrides}"));
-    let found: Vec<_> = rule.overrides.iter().map(|one| one.key.0.clone()).collect();
+    let found: Vec<_> =
+        rule.overrides.iter().map(|one| one.key.as_ref().unwrap().0.clone()).collect();
     let net = |text: &str| OverridePart::Net(text.parse().unwrap());
     let exact = |text: &str| OverridePart::Exact(text.as_bytes().into());
     let prefix = |text: &str| OverridePart::Prefix(text.as_bytes().into());
@@ -308,7 +309,10 @@ fn a_template_is_a_value_and_no_prefix() {
     let rule = read_rule(
         "key = [\"route\"]\n[[rule.override]]\nkey = [\"/static/{*rest}\"]\nexempt = true",
     );
-    assert_eq!(rule.overrides[0].key.0, [OverridePart::Exact(b"/static/{*rest}"[..].into())]);
+    assert_eq!(
+        rule.overrides[0].key.as_ref().unwrap().0,
+        [OverridePart::Exact(b"/static/{*rest}"[..].into())]
+    );
     assert!(rule.overrides[0].exempt);
 }
 
@@ -325,9 +329,12 @@ fn an_override_covers_its_key_however_it_is_written() {
             "key = [\"{part}\"]\n[[rule.override]]\nkey = [\"{written}\"]\nexempt = true"
         ));
         let key = rule.key.read(&format!("{part}={counted}")).unwrap();
-        assert!(rule.overrides[0].covers(&key), "{written} is {counted}");
+        assert!(rule.overrides[0].key.as_ref().unwrap().covers(&key), "{written} is {counted}");
     }
     let rule =
         read_rule("key = [\"path\"]\n[[rule.override]]\nkey = [\"/a%2fb/*\"]\nmode = \"off\"");
-    assert_eq!(rule.overrides[0].key.0, [OverridePart::Prefix(b"/a%2Fb/"[..].into())]);
+    assert_eq!(
+        rule.overrides[0].key.as_ref().unwrap().0,
+        [OverridePart::Prefix(b"/a%2Fb/"[..].into())]
+    );
 }
