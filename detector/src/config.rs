@@ -7,6 +7,8 @@ use std::{
 
 use siphasher::sip::SipHasher24;
 
+use crate::id::IdSecret;
+
 /// What an [`Engine`](crate::Engine) needs beside its rules.
 #[derive(Clone, Copy)]
 pub struct Config {
@@ -19,13 +21,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// A seed that says nothing of the tables'.
-    pub(crate) fn id_seed(&self) -> [u64; 4] {
-        [0u8, 1, 2, 3].map(|part| {
+    /// A key that says nothing of the tables' seed.
+    pub(crate) fn id_secret(&self) -> IdSecret {
+        IdSecret([0u8, 1].map(|part| {
             let mut hasher = SipHasher24::new_with_key(&self.privacy_secret);
             (self.table_seed, part).hash(&mut hasher);
             hasher.finish()
-        })
+        }))
     }
 }
 

@@ -1,30 +1,44 @@
 //! One rule's state: its counting table, its verdicts, and what comes of the responses it counts.
 
-use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
-use hotgate_rules::{Action, Count, Memory, Rule, StatusClass, Trigger};
+use hotgate_rules::{
+    Action, Count, Memory, Override, Rule, RuleIdentity, RuleSet, StatusClass, Trigger,
+};
 
 use crate::{
-    Outcome, Time,
+    Event, Outcome, Time,
     counters::{Counters, Stripe},
     decision::Charge,
     table::{Room, Row, Table},
-    verdict::{Demand, Standing, Subject, Verdicts},
+    verdict::{Demand, Standing, StandingVerdict, Subject, Verdicts},
     window::{Limit, Ticks},
 };
 
 /// One rule's state, which outlives the text it was made from.
 #[derive(Debug)]
 pub(crate) struct RuleState {
+    /// Tells whose pending requests are whose: it stays the same while the counts do.
+    pub(crate) lineage: u64,
+    identity: RuleIdentity,
     /// `None` for a rule with `always`, which counts nothing.
     pub(crate) counting: Option<Counting>,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
+    /// When the rule is on.
+    pub(crate) from: Time,
+    pub(crate) until: Time,
+    /// Whether all that is to be known of a request is its key: see [`Table::calm`].
+    pub(crate) is_plain: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Counting {
     pub(crate) table: Table,
-    pub(crate) verdicts: Verdicts,
+    pub(crate) verdicts: Arc<Verdicts>,
     pub(crate) window: Duration,
     pub(crate) limit: Limit,
     /// The limits of the rule's overrides, in their order.
@@ -40,51 +54,134 @@ pub(crate) enum Tally {
     Responses,
 }
 
+/// What a rule has gone on to from a state before.
+pub(crate) struct Succession {
+    pub(crate) state: RuleState,
+    /// Verdicts that operators set under the old meaning, to be set anew.
+    pub(crate) by_hand: Vec<StandingVerdict>,
+    /// What there is still to say of the old one.
+    pub(crate) events: Vec<Event>,
+}
+
 impl RuleState {
-    pub(crate) fn new(rule: &Rule, memory: Memory) -> Self {
-        let counting = match rule.trigger {
-            Trigger::Always => None,
-            Trigger::Over(rate) => {
-                let ticks = Ticks::new(rate.window);
-                let limit = Limit::new(rate.limit);
-                let override_limits: Vec<_> =
-                    rule.overrides.iter().map(|terms| terms.limit.map(Limit::new)).collect();
-                let limits: Vec<_> = std::iter::once(limit)
-                    .chain(override_limits.iter().copied().flatten())
-                    .collect();
-                let tally = match (&rule.count, &rule.action) {
-                    (Count::Responses { .. }, _) => Tally::Responses,
-                    (Count::Requests, Action::Throttle(None)) => Tally::Admitted,
-                    (Count::Requests, _) => Tally::Attempts,
-                };
-                let keys =
-                    if rule.key.is_empty() { std::num::NonZeroU32::MIN } else { memory.keys };
-                Some(Counting {
-                    table: Table::new(keys, ticks, &limits, tally == Tally::Responses),
-                    verdicts: Verdicts::new(rule, ticks, rate.window, memory.verdicts.get()),
-                    window: rate.window,
-                    limit,
-                    override_limits,
-                    tally,
-                })
-            }
+    /// The state of a rule that has counted nothing yet. `origin`: see [`crate::Config`].
+    pub(crate) fn new(rules: &RuleSet, index: usize, lineage: u64, origin: i128) -> Self {
+        let rule = &rules.rules()[index];
+        let at = |seconds: Option<i64>, default| {
+            let nanos = |seconds: i64| i128::from(seconds) * 1_000_000_000 - origin;
+            let clamped = |nanos: i128| nanos.clamp(0, u64::MAX.into());
+            seconds.map_or(default, |seconds| {
+                Time::from_nanos(u64::try_from(clamped(nanos(seconds))).unwrap_or(u64::MAX))
+            })
         };
-        RuleState { counting, counters: Counters::default() }
+        let counting = Counting::new(rule, rules.memory());
+        let counts_requests =
+            counting.as_ref().is_some_and(|counting| counting.tally != Tally::Responses);
+        RuleState {
+            lineage,
+            identity: rules.identity(index),
+            counting,
+            counters: Arc::default(),
+            from: at(rule.period.from, Time::default()),
+            until: at(rule.period.until, Time::MAX),
+            is_plain: counts_requests
+                && rule.when.is_empty()
+                && rule.overrides.is_empty()
+                && !rule.fields,
+        }
+    }
+
+    /// The state in which the rule of this name goes on from a state before. `old` is the rule as it
+    /// was.
+    pub(crate) fn after(
+        mut self,
+        rule: &Rule,
+        old: &Rule,
+        before: &RuleState,
+        now: Time,
+    ) -> Succession {
+        self.counters = Arc::clone(&before.counters);
+        let (mut by_hand, mut events) = (Vec::new(), Vec::new());
+        let (Some(counting), Some(counted)) = (&mut self.counting, &before.counting) else {
+            if let Some(counted) = &before.counting {
+                (by_hand, events) = counted.verdicts.void(now);
+            }
+            return Succession { state: self, by_hand, events };
+        };
+        let goes_on = self.identity == before.identity;
+        if goes_on {
+            self.lineage = before.lineage;
+            counting.table = counting.table_after(rule, old, counted);
+        }
+        if goes_on && rule.action.name() == old.action.name() {
+            counting.verdicts = Arc::clone(&counted.verdicts);
+        } else {
+            (by_hand, events) = counted.verdicts.void(now);
+            counting.verdicts.count_on_from(&counted.verdicts);
+        }
+        Succession { state: self, by_hand, events }
+    }
+
+    /// Whether the rule is on at a time.
+    pub(crate) fn is_on(&self, now: Time) -> bool {
+        self.from <= now && now < self.until
     }
 }
 
 impl Counting {
-    /// Takes the outcome of a request that was held pending.
+    fn new(rule: &Rule, memory: Memory) -> Option<Self> {
+        let Trigger::Over(rate) = rule.trigger else { return None };
+        let ticks = Ticks::new(rate.window);
+        let limit = Limit::new(rate.limit);
+        let override_limits: Vec<_> =
+            rule.overrides.iter().map(|terms| terms.limit.map(Limit::new)).collect();
+        let tally = match (&rule.count, &rule.action) {
+            (Count::Responses { .. }, _) => Tally::Responses,
+            (Count::Requests, Action::Throttle(None)) => Tally::Admitted,
+            (Count::Requests, _) => Tally::Attempts,
+        };
+        let keys = if rule.key.is_empty() { NonZeroU32::MIN } else { memory.keys };
+        let responses = tally == Tally::Responses;
+        let varies = rule.overrides.iter().any(varies);
+        let limits = limits(limit, &override_limits);
+        let (name, action) = (Arc::clone(&rule.name), rule.action.name());
+        Some(Counting {
+            table: Table::new(keys, ticks, &limits, responses, varies),
+            verdicts: Verdicts::new(name, action, ticks, rate.window, memory.verdicts.get()).into(),
+            window: rate.window,
+            limit,
+            override_limits,
+            tally,
+        })
+    }
+
+    /// The table in which the counts of a rule with the same meaning go on.
+    fn table_after(&self, rule: &Rule, old: &Rule, counted: &Counting) -> Table {
+        let terms = |rule: &Rule, limit| {
+            let overrides = rule.overrides.iter();
+            let each = overrides.map(|terms| (terms.key.clone(), terms.when.clone(), terms.limit));
+            (limit, each.collect::<Vec<_>>())
+        };
+        if terms(rule, self.limit) == terms(old, counted.limit) {
+            return counted.table.clone();
+        }
+        counted.table.with_limits(&limits(self.limit, &self.override_limits))
+    }
+
+    /// Takes the outcome of a request that was held pending; `terms` is the override for its key.
     pub(crate) fn settle(
         &self,
         rule: &Rule,
+        terms: Option<usize>,
         charge: &Charge,
         outcome: Outcome,
         now: Time,
         secret: &[u8; 16],
         counters: &Stripe,
     ) {
-        let mut row = self.table.lock(charge.hash, now);
+        let limit = self.limit_under(terms);
+        let action = rule.action_under(terms);
+        let mut row = self.table.lock(charge.hash, limit, now);
         let current = row.release(charge.generation);
         let standing = self.verdicts.standing(charge.hash, now);
         if !current
@@ -93,37 +190,45 @@ impl Counting {
         {
             return;
         }
-        self.make_room(now, counters, |room| row.push(charge.limit, now, room));
+        self.make_room(now, counters, |room| row.push(limit, now, room));
         if standing.is_some() || row.full_until(now).is_none() || !self.verdicts.has_room() {
             return;
         }
         let key: Arc<str> = charge.key.text(&rule.show(secret)).into();
         let subject = Subject { hash: charge.hash, key, observed: charge.observed };
-        match &rule.action {
-            Action::Throttle(_) => {
-                self.throttle(&row, charge.limit, subject, now);
+        if let Action::Block(terms) = action {
+            if self.verdicts.block(subject, terms, now).is_some() {
+                row.clear();
+                row.mark_hot(true);
             }
-            Action::Block(terms) => {
-                if self.verdicts.block(subject, terms, now).is_some() {
-                    row.clear();
-                }
-            }
-            _ => {}
+        } else {
+            self.heat(&row, limit, action, subject, now);
         }
     }
 
-    /// Begins a throttle, which goes on from what the window holds.
-    pub(crate) fn throttle(
+    /// The limit under an override, or the rule's own.
+    pub(crate) fn limit_under(&self, terms: Option<usize>) -> Limit {
+        let own = terms.and_then(|at| self.override_limits.get(at).copied().flatten());
+        own.unwrap_or(self.limit)
+    }
+
+    /// Begins a verdict that lasts until the key has cooled, and goes on from what the window holds.
+    pub(crate) fn heat(
         &self,
         row: &Row<'_>,
         limit: Limit,
+        action: &Action,
         subject: Subject,
         now: Time,
     ) -> bool {
-        let cooling = limit.cooling();
-        let (state, ring) = row.copy(limit, cooling);
-        row.mark_hot();
-        self.verdicts.throttle(subject, Demand { limit: cooling, state, ring }, now)
+        let pace = match action {
+            Action::Throttle(pace) => *pace,
+            _ => None,
+        };
+        let demand = row.demand(limit).unwrap_or_else(|| Demand::none(limit));
+        let begun = self.verdicts.heat(subject, demand, pace, now);
+        row.mark_hot(begun);
+        begun
     }
 
     pub(crate) fn make_room<T>(
@@ -132,9 +237,9 @@ impl Counting {
         counters: &Stripe,
         act: impl FnOnce(&mut Room<'_>) -> T,
     ) -> T {
-        let is_standing = |hash| self.verdicts.standing(hash, now).is_some();
+        let standing = |hash| self.verdicts.standing(hash, now);
         let mut room =
-            Room { is_standing: &is_standing, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+            Room { standing: &standing, evicted_live: 0, evicted_limited: 0, untracked: 0 };
         let acted = act(&mut room);
         if room.evicted_live + room.evicted_limited + room.untracked > 0 {
             counters.evicted_live.fetch_add(room.evicted_live, Relaxed);
@@ -143,6 +248,16 @@ impl Counting {
         }
         acted
     }
+}
+
+/// Whether one key can be under these terms now and under others then.
+fn varies(terms: &Override) -> bool {
+    terms.limit.is_some() && !terms.when.is_empty()
+}
+
+/// All limits that keys of a rule can have, its own first.
+fn limits(own: Limit, overrides: &[Option<Limit>]) -> Vec<Limit> {
+    std::iter::once(own).chain(overrides.iter().copied().flatten()).collect()
 }
 
 fn counts(count: &Count, outcome: Outcome) -> bool {

@@ -1,12 +1,12 @@
 //! What the engine says of a request.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use hotgate_rules::{Disclose, Key};
 use http::StatusCode;
 use smallvec::SmallVec;
 
-use crate::window::Limit;
+use crate::{DecisionId, Time, id::Trace};
 
 /// What the engine says of one request.
 #[derive(Clone, Debug, Default)]
@@ -14,8 +14,11 @@ use crate::window::Limit;
 pub struct Decision {
     /// Why the request must not pass; `None`: it passes.
     pub refusal: Option<Refusal>,
-    /// The rules that have something to say: the key is hot, or the rule refused or would have.
+    /// The rules that have something to say: the key is hot, the action applies, or the rule refused or
+    /// would have.
     pub findings: SmallVec<[Finding; 1]>,
+    /// What is left of the quotas that rules with `fields = true` tell.
+    pub quotas: SmallVec<[QuotaLeft; 0]>,
     /// What [`crate::Engine::settle`] takes once the outcome is known. A clone holds none, so that
     /// nothing is settled twice.
     pub charges: Charges,
@@ -25,13 +28,13 @@ pub struct Decision {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// For the client to quote and the operator to find.
-    pub id: DecisionId,
     /// The rule that answers: of all that refuse, the one with the longest wait. `None`: a deny list.
     pub rule: Option<Arc<str>>,
+    /// Its position in the rule set.
+    pub index: Option<usize>,
     /// Why.
     pub cause: Cause,
-    /// The rule's action, `throttle` or `block`; `deny` for a deny list.
+    /// The rule's action; `deny` for a deny list.
     pub action: &'static str,
     /// The status of an HTTP answer.
     pub status: StatusCode,
@@ -41,6 +44,31 @@ pub struct Refusal {
     pub quota: Option<(u32, Duration)>,
     /// What the answer may tell.
     pub disclose: Disclose,
+    pub(crate) trace: Trace,
+}
+
+impl Refusal {
+    /// For the client to quote and the operator to find.
+    #[must_use]
+    pub fn id(&self) -> DecisionId {
+        self.trace.id()
+    }
+}
+
+/// What is left of one rule's quota for one key.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct QuotaLeft {
+    /// The rule.
+    pub rule: Arc<str>,
+    /// N.
+    pub limit: u32,
+    /// W.
+    pub window: Duration,
+    /// How many more pass for certain.
+    pub remaining: u32,
+    /// How long until it is more than that, at most.
+    pub reset: Duration,
 }
 
 /// Why a request is refused.
@@ -74,29 +102,15 @@ pub struct Finding {
     pub index: usize,
     /// Whether a verdict of the rule stands for the key.
     pub hot: bool,
+    /// When that verdict ends, as far as is known.
+    pub until: Option<Time>,
+    /// Whether the rule's tag or handler applies to this request: it is in force, and the key is hot or
+    /// the rule acts always.
+    pub acts: bool,
     /// Why the rule refuses, if it does.
     pub refuses: Option<Cause>,
     /// Whether the rule is in force; one that observes only says what it would have done.
     pub enforced: bool,
-}
-
-/// An opaque name of one decision, printed as a UUID (version 8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DecisionId(pub(crate) u128);
-
-impl fmt::Display for DecisionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.0;
-        write!(
-            f,
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            id >> 96,
-            id >> 80 & 0xffff,
-            id >> 64 & 0xfff | 0x8000,
-            id >> 48 & 0x3fff | 0x8000,
-            id & 0xffff_ffff_ffff
-        )
-    }
 }
 
 /// How an admitted request ended.
@@ -108,6 +122,8 @@ pub enum Outcome {
     Cancelled,
     /// The inner service failed.
     Error,
+    /// It was answered by Hotgate after all, by a handler or at another door: that is never counted.
+    Answered,
 }
 
 /// What is still open of an admitted request: the rules that count its response.
@@ -132,10 +148,14 @@ impl Clone for Charges {
 /// One request that one rule holds pending.
 #[derive(Debug)]
 pub(crate) struct Charge {
+    /// Where the rule stood in the rule set that held it, and which counts are its.
     pub(crate) rule: u16,
+    pub(crate) lineage: u64,
+    /// Which override held for the key, by its place in that rule set's rule.
+    pub(crate) terms: Option<u16>,
+    pub(crate) engine: u64,
     pub(crate) generation: u32,
     pub(crate) hash: u64,
-    pub(crate) limit: Limit,
     pub(crate) observed: bool,
     pub(crate) key: Key<'static>,
 }

@@ -3,44 +3,69 @@
 use std::{
     hash::{BuildHasher, Hasher},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
 
 use hotgate_rules::{
-    Action, Disclose, Facts, KeyTextError, MissingKey, Mode, Rule, RuleSet,
-    Standing as ClientStanding,
+    Action, Disclose, Facts, MissingKey, Mode, RuleSet, Standing as ClientStanding,
 };
 use http::StatusCode;
 use smallvec::SmallVec;
 
 use crate::{
-    Cause, Charges, Config, Decision, DecisionId, Event, Finding, Outcome, Refusal, RuleCounts,
+    Cause, Charges, Config, Decision, Door, Event, Finding, Outcome, Refusal, Refused, RuleCounts,
     Time,
     counters::count,
-    counting::{Counting, RuleState},
+    counting::{RuleState, Succession},
+    door::{Doors, RuleBits, positions},
+    id::{IdSecret, Trace},
     probe::{Probe, Refuses},
-    verdict::Subject,
+    table::Calm,
 };
 
 /// Decides requests by one rule set.
+///
+/// Rules change by another engine that goes on from this one: see [`Engine::succeed`].
 #[derive(Debug)]
 pub struct Engine {
-    rules: RuleSet,
-    states: Vec<RuleState>,
-    hasher: ahash::RandomState,
-    /// Names decisions. Its values are published, and a fast hash may give its seed away, so it is
-    /// not the tables'.
-    ids: ahash::RandomState,
-    config: Config,
+    pub(crate) rules: RuleSet,
+    pub(crate) states: Vec<RuleState>,
+    pub(crate) hasher: ahash::RandomState,
+    pub(crate) config: Config,
+    /// Which engine of its line this is.
+    number: u64,
+    /// The next unused [`RuleState::lineage`].
+    lineages: u64,
+    doors: Doors,
+    id_secret: IdSecret,
+    totals: Arc<Totals>,
+    /// What engines before this one had still to say.
+    inherited: Mutex<Vec<Event>>,
+}
+
+/// Counted through all rule sets.
+#[derive(Debug, Default)]
+struct Totals {
     denied: AtomicU64,
     refusals: AtomicU64,
 }
 
+/// What a request is decided by, beside the rules.
+pub(crate) struct Deciding<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) now: Time,
+    pub(crate) engine: u64,
+    pub(crate) secret: &'a [u8; 16],
+}
+
 /// Rules that a request seldom matches more of; beyond it a decision allocates.
 const PROBES_INLINE: usize = 3;
+
+/// Rules that are decided the short way at once.
+const CALM_MAX: usize = 4;
 
 type Probes<'a> = SmallVec<[Probe<'a>; PROBES_INLINE]>;
 
@@ -48,17 +73,82 @@ impl Engine {
     /// An engine that has counted nothing yet.
     #[must_use]
     pub fn new(rules: RuleSet, config: Config) -> Self {
-        let states =
-            rules.rules().iter().map(|rule| RuleState::new(rule, rules.memory())).collect();
-        let seeded = |[a, b, c, d]: [u64; 4]| ahash::RandomState::with_seeds(a, b, c, d);
+        let count = rules.rules().len();
+        let origin = config.origin_unix_nanos;
+        let states: Vec<_> =
+            (0..count).map(|at| RuleState::new(&rules, at, at as u64, origin)).collect();
+        let [a, b, c, d] = config.table_seed;
         Engine {
+            number: 0,
+            lineages: count as u64,
+            doors: Doors::of(&rules),
             rules,
             states,
-            hasher: seeded(config.table_seed),
-            ids: seeded(config.id_seed()),
+            hasher: ahash::RandomState::with_seeds(a, b, c, d),
+            id_secret: config.id_secret(),
             config,
-            denied: AtomicU64::new(0),
-            refusals: AtomicU64::new(0),
+            totals: Arc::default(),
+            inherited: Mutex::default(),
+        }
+    }
+
+    /// An engine with other rules that goes on from this one. Rules of the same name and identity keep
+    /// their counts and verdicts; a limit that changed is judged at once against the living counts.
+    /// Verdicts of rules that mean something else now, or act in another way, are void; but those that
+    /// operators set belong to the name, as far as the key still is one of the rule's.
+    ///
+    /// `[memory]` of the rules this engine was first made from holds. Once the new engine has taken
+    /// this one's place, call [`settle_memory`](Self::settle_memory) on it.
+    #[must_use]
+    pub fn succeed(&self, rules: RuleSet, now: Time) -> Engine {
+        let rules = rules.with_memory(self.rules.memory());
+        let mut lineages = self.lineages;
+        let (mut states, mut events, mut by_hand) = (Vec::new(), self.take_inherited(), Vec::new());
+        for (index, rule) in rules.rules().iter().enumerate() {
+            let fresh = RuleState::new(&rules, index, lineages, self.config.origin_unix_nanos);
+            lineages += 1;
+            let Some(at) = self.position(&rule.name) else {
+                states.push(fresh);
+                continue;
+            };
+            let old = &self.rules.rules()[at];
+            let succession = fresh.after(rule, old, &self.states[at], now);
+            let Succession { state, by_hand: verdicts, events: said } = succession;
+            states.push(state);
+            by_hand.extend(verdicts);
+            events.extend(said);
+        }
+        for (old, state) in self.rules.rules().iter().zip(&self.states) {
+            let gone = rules.rules().iter().all(|rule| rule.name != old.name);
+            if let (true, Some(counting)) = (gone, &state.counting) {
+                events.extend(counting.verdicts.void(now).1);
+            }
+        }
+        let engine = Engine {
+            number: self.number + 1,
+            lineages,
+            doors: Doors::of(&rules),
+            rules,
+            states,
+            hasher: self.hasher.clone(),
+            config: self.config,
+            id_secret: self.id_secret,
+            totals: Arc::clone(&self.totals),
+            inherited: Mutex::new(events),
+        };
+        for verdict in by_hand {
+            let lasts = verdict.until.since(now);
+            // A key that the rule does not have any more has no verdict either.
+            let _ = engine.block(&verdict.rule, &verdict.key, lasts, now);
+        }
+        engine
+    }
+
+    /// Moves what engines before this one left where they had it, and gives their memory back. It takes
+    /// some milliseconds where a limit has grown, and nothing otherwise; no request waits for it.
+    pub fn settle_memory(&self) {
+        for counting in self.states.iter().filter_map(|state| state.counting.as_ref()) {
+            counting.table.settle();
         }
     }
 
@@ -68,47 +158,98 @@ impl Engine {
         &self.rules
     }
 
-    /// Decides a request: all matching rules are checked, then all are charged, atomically over
-    /// whatever is decided at the same time.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.rules.rules().iter().position(|rule| *rule.name == *name)
+    }
+
+    /// Decides a request by all rules, as [`decide_at`](Self::decide_at) does at the only door.
+    #[must_use = "it says whether the request passes, and holds what must be settled"]
+    pub fn decide(&self, facts: &Facts<'_>, now: Time) -> Decision {
+        self.decide_at(Door::Only, facts, now)
+    }
+
+    /// Decides a request by the rules of a door: all that match are checked, then all are charged,
+    /// atomically over whatever is decided at the same time.
     ///
     /// Settle what [`Decision::charges`] holds once the outcome is known. `now` may be a little older
     /// than that of another thread's call, as clocks that are read at the same time are: it then
     /// counts as the newer. It must not step back by more than a window.
     #[must_use = "it says whether the request passes, and holds what must be settled"]
-    pub fn decide(&self, facts: &Facts<'_>, now: Time) -> Decision {
+    pub fn decide_at(&self, door: Door, facts: &Facts<'_>, now: Time) -> Decision {
         let mut decision = Decision::default();
         let mode = self.rules.mode();
+        if mode == Mode::Off {
+            return decision;
+        }
         let matched = self.rules.matching(facts);
-        if mode != Mode::Off && !matched.is_exempt() {
-            match self.client_standing(facts, now) {
-                ClientStanding::Unlisted => self.judge(matched.rules(), facts, now, &mut decision),
-                ClientStanding::Allowed => {}
-                ClientStanding::AllowedPast(rules) => {
-                    let past = |index: &usize| rules[index / 64] >> (index % 64) & 1 == 0;
-                    self.judge(matched.rules().filter(past), facts, now, &mut decision);
-                }
-                ClientStanding::Denied => {
-                    count(&self.denied);
-                    match mode {
-                        Mode::Enforce => decision.refusal = Some(self.denial()),
-                        _ => self.judge(matched.rules(), facts, now, &mut decision),
-                    }
+        if matched.is_exempt() {
+            return decision;
+        }
+        let mut bits = self.doors.at(door, matched.bits());
+        match self.client_standing(facts, now) {
+            ClientStanding::Unlisted => {}
+            ClientStanding::Allowed => return decision,
+            ClientStanding::AllowedPast(rules) => {
+                bits.iter_mut().zip(rules).for_each(|(word, rules)| *word &= !rules);
+            }
+            // At the inner door it has been said already.
+            ClientStanding::Denied if door != Door::Inner => {
+                count(&self.totals.denied);
+                if mode == Mode::Enforce {
+                    decision.refusal = Some(self.denial(now));
+                    return decision;
                 }
             }
+            ClientStanding::Denied => {}
+        }
+        if !self.pass_calmly(bits, facts, now) {
+            self.judge(bits, facts, now, &mut decision);
         }
         decision
     }
 
+    /// The short way: where every matching rule is plain, and every key has its place, is under no
+    /// verdict and below its limit, all are charged and there is nothing to say. Otherwise nothing is
+    /// done: false.
+    fn pass_calmly(&self, bits: RuleBits, facts: &Facts<'_>, now: Time) -> bool {
+        if facts.method == Some(&http::Method::OPTIONS) {
+            return false;
+        }
+        // Keys first: they may ask functions of the service, which must not run under a lock.
+        let mut hashed: SmallVec<[(usize, u64); CALM_MAX]> = SmallVec::new();
+        for index in positions(bits) {
+            let state = &self.states[index];
+            if hashed.len() == CALM_MAX || !state.is_plain || !state.is_on(now) {
+                return false;
+            }
+            let mut hasher = self.hasher.build_hasher();
+            if self.rules.rules()[index].hash_key(facts, &mut hasher).is_err() {
+                return false;
+            }
+            hashed.push((index, hasher.finish()));
+        }
+        let mut calm: SmallVec<[Calm<'_>; CALM_MAX]> = SmallVec::new();
+        for (index, hash) in &hashed {
+            let counting = self.states[*index].counting.as_ref();
+            match counting.and_then(|counting| counting.table.calm(*hash, now)) {
+                Some(key) => calm.push(key),
+                None => return false,
+            }
+        }
+        for (key, (index, hash)) in calm.into_iter().zip(hashed) {
+            let state = &self.states[index];
+            if let Some(counting) = &state.counting {
+                key.push(counting.limit, now);
+            }
+            count(&state.counters.stripe(hash).matched);
+        }
+        true
+    }
+
     /// Lets the matching rules speak: all are checked, then all are charged.
-    fn judge(
-        &self,
-        matched: impl Iterator<Item = usize>,
-        facts: &Facts<'_>,
-        now: Time,
-        decision: &mut Decision,
-    ) {
+    fn judge(&self, bits: RuleBits, facts: &Facts<'_>, now: Time, decision: &mut Decision) {
         let mut probes = Probes::new();
-        for index in matched {
+        for index in positions(bits) {
             if let Some(probe) = self.probe(index, facts, now) {
                 probes.push(probe);
             }
@@ -118,7 +259,7 @@ impl Engine {
         } else {
             self.check_and_charge(&mut probes, facts, now, &mut decision.charges);
         }
-        self.conclude(&probes, now, decision);
+        self.conclude(probes, now, decision);
     }
 
     fn client_standing(&self, facts: &Facts<'_>, now: Time) -> ClientStanding {
@@ -131,24 +272,51 @@ impl Engine {
         }
     }
 
+    /// One rule's word, whether or not its `match` covers the request.
     fn probe<'a>(&'a self, index: usize, facts: &Facts<'_>, now: Time) -> Option<Probe<'a>> {
         let mode = self.rules.mode();
         let (rule, state) = (&self.rules.rules()[index], &self.states[index]);
-        if rule.mode == Mode::Off && rule.overrides.is_empty() {
+        if !state.is_on(now) || !rule.holds(facts) {
             return None;
         }
         let mut hasher = self.hasher.build_hasher();
+        let ruled = (index, rule, state);
         match rule.hash_key(facts, &mut hasher) {
-            Ok(()) => Probe::new(index, rule, state, facts, hasher.finish(), mode, now),
-            Err(_) if rule.mode == Mode::Off => None,
+            Ok(()) => Probe::new(ruled, facts, hasher.finish(), mode, now),
+            Err(_) if rule.mode_under(mode, None) == Mode::Off => None,
             Err(missing) if rule.missing_key == MissingKey::Reject && !facts.is_preflight() => {
-                Some(Probe::rejects(index, rule, state, mode, missing, now))
+                Some(Probe::rejects(ruled, mode, missing, now))
             }
             Err(_) => {
                 count(&state.counters.stripe(0).unkeyed);
                 None
             }
         }
+    }
+
+    /// Decides by one rule alone, for a key that only a handler of the service knows: `facts` hold what
+    /// it gives, and what the rule matches is not asked.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such rule, it counts responses, of which there are none, or its key lacks a
+    /// part.
+    pub fn check(&self, rule: &str, facts: &Facts<'_>, now: Time) -> Result<Decision, CheckError> {
+        let index = self.position(rule).ok_or(CheckError::UnknownRule)?;
+        let rule = &self.rules.rules()[index];
+        if matches!(rule.count, hotgate_rules::Count::Responses { .. }) {
+            return Err(CheckError::CountsResponses);
+        }
+        let has_key = rule.missing_key == MissingKey::Share || rule.key(facts).is_ok();
+        if !has_key {
+            return Err(CheckError::Key(rule.key.to_string()));
+        }
+        let mut decision = Decision::default();
+        let bits = self.doors.live(positions_of(index));
+        if self.rules.mode() != Mode::Off && !self.pass_calmly(bits, facts, now) {
+            self.judge(bits, facts, now, &mut decision);
+        }
+        Ok(decision)
     }
 
     /// Locks the counts of all matched keys, in the order of the rules; checks all; charges all.
@@ -167,23 +335,26 @@ impl Engine {
                 pending |= refuses.cause == Cause::Pending;
             }
         }
+        let secret = &self.config.privacy_secret;
+        let deciding = Deciding { facts, now, engine: self.number, secret };
         for probe in probes {
             // A request refused only for what is still pending is charged to nothing. To a rule that
             // observes its own word is as real as if it were in force.
             let own = probe.refuses.map(|refuses| refuses.cause == Cause::Pending);
             if (pending || own == Some(true)) && !(refused || own == Some(false)) {
                 probe.unlock();
-            } else if let Some(charge) =
-                probe.charge(facts, refused, now, &self.config.privacy_secret)
-            {
+            } else if let Some(charge) = probe.charge(refused, &deciding) {
                 charges.0.push(charge);
             }
         }
     }
 
-    fn conclude(&self, probes: &Probes<'_>, now: Time, decision: &mut Decision) {
+    fn conclude(&self, mut probes: Probes<'_>, now: Time, decision: &mut Decision) {
         let mut answers: Option<(&Probe<'_>, Refuses)> = None;
-        for probe in probes {
+        for probe in &mut probes {
+            decision.quotas.extend(probe.quota_left.take());
+        }
+        for probe in &probes {
             let counters = probe.counters();
             if let Some(refuses) = probe.refuses {
                 count(if probe.enforced { &counters.refused } else { &counters.would_refuse });
@@ -197,11 +368,13 @@ impl Engine {
             }
             // After what it refused, and read before it: nobody sees more admitted than there were.
             count(if probe.is_keyed() { &counters.matched } else { &counters.unkeyed });
-            if probe.is_hot() || probe.refuses.is_some() {
+            if probe.is_hot() || probe.acts() || probe.refuses.is_some() {
                 decision.findings.push(Finding {
                     rule: Arc::clone(&probe.rule.name),
                     index: probe.index,
                     hot: probe.is_hot(),
+                    until: probe.until,
+                    acts: probe.acts(),
                     refuses: probe.refuses.map(|refuses| refuses.cause),
                     enforced: probe.enforced,
                 });
@@ -215,7 +388,7 @@ impl Engine {
     fn refusal(&self, probe: &Probe<'_>, refuses: Refuses, now: Time) -> Refusal {
         let rule = probe.rule;
         let blocks = matches!(refuses.cause, Cause::Blocked | Cause::Always);
-        let (status, disclose) = match (refuses.cause, &rule.action) {
+        let (status, disclose) = match (refuses.cause, probe.action()) {
             (Cause::MissingKey { by_client: true }, _) => (StatusCode::BAD_REQUEST, Disclose::None),
             (Cause::MissingKey { by_client: false }, _) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, Disclose::None)
@@ -225,49 +398,68 @@ impl Engine {
             (Cause::Blocked, _) => (StatusCode::FORBIDDEN, Disclose::None),
             _ => (StatusCode::TOO_MANY_REQUESTS, rule.disclose),
         };
+        let (cause, at, hash) = (refuses.cause, now, probe.hash);
         Refusal {
-            id: self.next_id(),
             rule: Some(Arc::clone(&rule.name)),
-            cause: refuses.cause,
+            index: Some(probe.index),
+            cause,
             action: rule.action.name(),
             status,
             wait: refuses.until.since(now),
             quota: probe.quota(),
             disclose,
+            trace: self.trace(Refused { rule: Some(probe.index), cause, at, hash }),
         }
     }
 
-    fn denial(&self) -> Refusal {
+    fn denial(&self, now: Time) -> Refusal {
+        let refused = Refused { rule: None, cause: Cause::Denied, at: now, hash: 0 };
         Refusal {
-            id: self.next_id(),
             rule: None,
+            index: None,
             cause: Cause::Denied,
             action: "deny",
             status: StatusCode::FORBIDDEN,
             wait: Duration::ZERO,
             quota: None,
             disclose: Disclose::None,
+            trace: self.trace(refused),
         }
     }
 
-    fn next_id(&self) -> DecisionId {
-        let number = self.refusals.fetch_add(1, Relaxed);
-        let half = |half: u8| u128::from(self.ids.hash_one((number, half)));
-        DecisionId(half(0) << 64 | half(1))
+    fn trace(&self, refused: Refused) -> Trace {
+        let serial = self.totals.refusals.fetch_add(1, Relaxed);
+        Trace { refused, serial, secret: self.id_secret }
     }
 
-    /// Takes the outcome of an admitted request.
+    /// What a decision id of this process stands for.
+    pub(crate) fn open(&self, id: crate::DecisionId, now: Time) -> Option<Refused> {
+        let refused = id.open(self.id_secret)?;
+        let is_ours = refused.rule.is_none_or(|rule| rule < self.states.len());
+        (is_ours && refused.at <= now).then_some(refused)
+    }
+
+    /// Takes the outcome of an admitted request, whichever engine of this one's line admitted it.
     pub fn settle(&self, charges: Charges, outcome: Outcome, now: Time) {
         for charge in charges.0 {
-            let index = usize::from(charge.rule);
-            let state = self.states.get(index);
-            if let Some((state, counting)) =
-                state.and_then(|state| Some((state, state.counting.as_ref()?)))
-            {
-                let rule = &self.rules.rules()[index];
-                let stripe = state.counters.stripe(charge.hash);
-                counting.settle(rule, &charge, outcome, now, &self.config.privacy_secret, stripe);
-            }
+            let hinted = usize::from(charge.rule);
+            let is_its = |state: &RuleState| state.lineage == charge.lineage;
+            let index = match self.states.get(hinted) {
+                Some(state) if is_its(state) => Some(hinted),
+                _ => self.states.iter().position(is_its),
+            };
+            let Some(index) = index else { continue };
+            let (rule, state) = (&self.rules.rules()[index], &self.states[index]);
+            let Some(counting) = &state.counting else { continue };
+            // Its place among the overrides means nothing to another engine.
+            let terms = match charge.terms {
+                Some(at) if charge.engine == self.number => Some(usize::from(at)),
+                _ if charge.engine == self.number => None,
+                _ => rule.override_by_key(&charge.key).map(|(at, _)| at),
+            };
+            let stripe = state.counters.stripe(charge.hash);
+            let secret = &self.config.privacy_secret;
+            counting.settle(rule, terms, &charge, outcome, now, secret, stripe);
         }
     }
 
@@ -275,76 +467,18 @@ impl Engine {
     ///
     /// Call it every 100 ms or so: what is decided does not depend on it, only what is said.
     pub fn tick(&self, now: Time) -> Vec<Event> {
+        let mut events = self.take_inherited();
         let countings = self.states.iter().filter_map(|state| state.counting.as_ref());
-        countings.flat_map(|counting| counting.verdicts.tick(now)).collect()
+        events.extend(countings.flat_map(|counting| counting.verdicts.tick(now)));
+        events
     }
 
-    /// Blocks a key by hand, whatever it did; `key` is its printed form.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such rule, it holds no verdicts, the key is not one of its, or its verdict
-    /// table is full.
-    pub fn block(
-        &self,
-        rule: &str,
-        key: &str,
-        lasts: Duration,
-        now: Time,
-    ) -> Result<(), VerdictError> {
-        let (rule, counting) = self.counting(rule)?;
-        let subject = self.read_key(rule, counting, key)?;
-        let mut row = counting.table.lock(subject.hash, now);
-        if !counting.verdicts.block_by_hand(subject, lasts, now) {
-            return Err(VerdictError::Full(self.rules.memory().verdicts.get()));
-        }
-        row.clear();
-        Ok(())
+    fn take_inherited(&self) -> Vec<Event> {
+        std::mem::take(&mut self.inherited.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends a key's verdict and clears its counts, so that N requests pass afterwards. False where no
-    /// verdict stood; the counts are cleared all the same.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such rule, it holds no verdicts, or the key is not one of its.
-    pub fn lift(&self, rule: &str, key: &str, now: Time) -> Result<bool, VerdictError> {
-        let (rule, counting) = self.counting(rule)?;
-        let hash = self.read_key(rule, counting, key)?.hash;
-        let mut row = counting.table.lock(hash, now);
-        row.clear();
-        Ok(counting.verdicts.lift(hash, now))
-    }
-
-    fn counting(&self, name: &str) -> Result<(&Rule, &Counting), VerdictError> {
-        let index = self.rules.rules().iter().position(|rule| *rule.name == *name);
-        let index = index.ok_or_else(|| VerdictError::UnknownRule(name.to_owned()))?;
-        let counting = self.states[index].counting.as_ref();
-        Ok((
-            &self.rules.rules()[index],
-            counting.ok_or_else(|| VerdictError::Always(name.to_owned()))?,
-        ))
-    }
-
-    fn read_key(
-        &self,
-        rule: &Rule,
-        counting: &Counting,
-        text: &str,
-    ) -> Result<Subject, VerdictError> {
-        let (hash, key, terms) = match rule.key.read(text) {
-            Ok(key) => {
-                let shown = key.text(&rule.show(&self.config.privacy_secret));
-                (self.hasher.hash_one(&key), shown.into(), rule.override_by_key(&key))
-            }
-            // What is printed as a hash can be named while its verdict stands.
-            Err(error) => (counting.verdicts.find(text).ok_or(error)?, text.into(), None),
-        };
-        let mode = rule.mode_under(self.rules.mode(), terms.map(|(_, terms)| terms));
-        Ok(Subject { hash, key, observed: mode != Mode::Enforce })
-    }
-
-    /// What each rule did, in the order of the rule set.
+    /// What each rule did, in the order of the rule set. Totals go on from engine to engine, by the
+    /// rule's name.
     #[must_use]
     pub fn counts(&self) -> Vec<RuleCounts> {
         let counts = |state: &RuleState| {
@@ -357,26 +491,29 @@ impl Engine {
     /// Requests that `[[deny]]` refused, or would have in `mode = "observe"`.
     #[must_use]
     pub fn denied(&self) -> u64 {
-        self.denied.load(Relaxed)
+        self.totals.denied.load(Relaxed)
     }
 }
 
-/// A verdict that could not be set or lifted by hand.
+fn positions_of(index: usize) -> RuleBits {
+    let mut bits = RuleBits::default();
+    bits[index / 64] |= 1 << (index % 64);
+    bits
+}
+
+/// A key that a handler gives and that cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum VerdictError {
+pub enum CheckError {
     /// No such rule.
-    #[error("no rule is named {0:?}")]
-    UnknownRule(String),
-    /// The key does not fit the rule.
-    #[error("not a key of this rule")]
-    Key(#[from] KeyTextError),
-    /// The rule acts on every request and holds no verdicts.
-    #[error("rule {0:?} has always = true and holds no verdicts")]
-    Always(String),
-    /// The verdict table is full.
-    #[error("the rule holds as many verdicts as [memory] verdicts allows ({0})")]
-    Full(u32),
+    #[error("no rule has this name")]
+    UnknownRule,
+    /// The rule counts responses.
+    #[error("the rule counts responses, and here is none")]
+    CountsResponses,
+    /// A part is missing.
+    #[error("expected the parts {0}")]
+    Key(String),
 }
 
 #[cfg(test)]
@@ -387,15 +524,6 @@ mod tests {
         let config =
             Config { table_seed: [91, 92, 93, 94], privacy_secret: [95; 16], origin_unix_nanos: 5 };
         Engine::new("app = \"test\"".parse().expect("rules"), config)
-    }
-
-    #[test]
-    fn what_is_published_of_a_decision_says_nothing_of_the_tables_hash() {
-        let engine = engine();
-        let (first, second) = (engine.next_id(), engine.next_id());
-        assert_ne!(first, second);
-        let table = [0u64, 1].map(|number| engine.hasher.hash_one((number, 0u8)));
-        assert!(!table.contains(&u64::try_from(first.0 >> 64).expect("half of it")));
     }
 
     #[test]

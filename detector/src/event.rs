@@ -10,7 +10,7 @@ use crate::Time;
 pub struct Event {
     /// The rule.
     pub rule: Arc<str>,
-    /// The rule's action: `throttle` or `block`.
+    /// The rule's action: `throttle`, `block`, `tag` or `handler`.
     pub action: &'static str,
     /// The key as it is printed.
     pub key: Arc<str>,
@@ -48,4 +48,6 @@ pub enum Change {
     Ended,
     /// An operator ended it.
     Lifted,
+    /// The rule came to mean something else, or went.
+    Voided,
 }

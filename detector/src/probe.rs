@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use hotgate_rules::{Action, Count, Facts, MissingPart, Mode, Override, Rule};
+use hotgate_rules::{Action, Block, Count, Facts, MissingPart, Mode, Override, Rule};
 
 use crate::{
-    Cause, Time,
+    Cause, QuotaLeft, Time,
     counters::Stripe,
     counting::{Counting, RuleState, Tally},
     decision::Charge,
+    engine::Deciding,
     table::Row,
     verdict::{Standing, Subject},
     window::Limit,
@@ -23,12 +24,18 @@ pub(crate) struct Probe<'a> {
     pub(crate) index: usize,
     pub(crate) rule: &'a Rule,
     state: &'a RuleState,
-    hash: u64,
+    pub(crate) hash: u64,
+    /// The place of the override for the key, and what comes of it.
+    terms: Option<usize>,
     limit: Limit,
+    action: &'a Action,
     pub(crate) enforced: bool,
     row: Option<Row<'a>>,
     standing: Option<Standing>,
+    /// When the verdict that stands ends.
+    pub(crate) until: Option<Time>,
     pub(crate) refuses: Option<Refuses>,
+    pub(crate) quota_left: Option<QuotaLeft>,
 }
 
 /// That a rule refuses, why, and until when.
@@ -41,44 +48,41 @@ pub(crate) struct Refuses {
 impl<'a> Probe<'a> {
     /// The rule's word before anything is locked; `None` where its terms for this key set it aside.
     pub(crate) fn new(
-        index: usize,
-        rule: &'a Rule,
-        state: &'a RuleState,
+        (index, rule, state): (usize, &'a Rule, &'a RuleState),
         facts: &Facts<'_>,
         hash: u64,
         file_mode: Mode,
         now: Time,
     ) -> Option<Self> {
-        let mut limit = state.counting.as_ref().map_or(Limit::ONE, |counting| counting.limit);
         let terms = overriding(rule, facts);
-        if let Some((at, terms)) = terms {
-            if terms.exempt {
-                return None;
-            }
-            if let Some(counting) = &state.counting {
-                limit = counting.override_limits[at].unwrap_or(limit);
-            }
-        }
-        let always = Refuses { cause: Cause::Always, until: now.plus(WAIT_SHORT) };
         let mode = rule.mode_under(file_mode, terms.map(|(_, terms)| terms));
-        (mode != Mode::Off).then(|| Probe {
+        if mode == Mode::Off || terms.is_some_and(|(_, terms)| terms.exempt) {
+            return None;
+        }
+        let terms = terms.map(|(at, _)| at);
+        let limit = state.counting.as_ref().map(|counting| counting.limit_under(terms));
+        let action = rule.action_under(terms);
+        let always = Refuses { cause: Cause::Always, until: now.plus(WAIT_SHORT) };
+        Some(Probe {
             index,
             rule,
             state,
             hash,
-            limit,
+            terms,
+            limit: limit.unwrap_or(Limit::ONE),
+            action,
             enforced: mode == Mode::Enforce,
             row: None,
             standing: None,
-            refuses: state.counting.is_none().then_some(always),
+            until: None,
+            refuses: (state.counting.is_none() && action.refuses()).then_some(always),
+            quota_left: None,
         })
     }
 
     /// A rule that refuses a request for lack of a key.
     pub(crate) fn rejects(
-        index: usize,
-        rule: &'a Rule,
-        state: &'a RuleState,
+        (index, rule, state): (usize, &'a Rule, &'a RuleState),
         file_mode: Mode,
         missing: MissingPart,
         now: Time,
@@ -89,16 +93,25 @@ impl<'a> Probe<'a> {
             rule,
             state,
             hash: 0,
+            terms: None,
             limit: Limit::ONE,
+            action: &rule.action,
             enforced: rule.mode_under(file_mode, None) == Mode::Enforce,
             row: None,
             standing: None,
+            until: None,
             refuses: Some(Refuses { cause, until: now }),
+            quota_left: None,
         }
     }
 
     pub(crate) fn counters(&self) -> &'a Stripe {
         self.state.counters.stripe(self.hash)
+    }
+
+    /// The action under the key's terms.
+    pub(crate) fn action(&self) -> &'a Action {
+        self.action
     }
 
     /// Whether the request has the rule's key.
@@ -108,6 +121,12 @@ impl<'a> Probe<'a> {
 
     pub(crate) fn is_hot(&self) -> bool {
         self.standing.is_some()
+    }
+
+    /// Whether the rule marks the request or hands it over.
+    pub(crate) fn acts(&self) -> bool {
+        let hot = self.is_hot() || self.state.counting.is_none();
+        hot && self.enforced && self.refuses.is_none() && !self.action.refuses()
     }
 
     pub(crate) fn quota(&self) -> Option<(u32, Duration)> {
@@ -132,23 +151,40 @@ impl<'a> Probe<'a> {
     /// Locks the key's count and checks it.
     pub(crate) fn check(&mut self, now: Time) {
         let (Some(counting), None) = (&self.state.counting, self.refuses) else { return };
-        let row = counting.table.lock(self.hash, now);
-        self.standing = counting.verdicts.standing(self.hash, now);
-        self.refuses = if let Some(Standing::Blocked(until)) = self.standing {
-            Some(Refuses { cause: Cause::Blocked, until })
-        } else if let Some(until) = row.full_until(now) {
-            let cause = if matches!(self.rule.action, Action::Throttle(_)) {
-                Cause::Quota
-            } else {
-                Cause::Blocked
-            };
-            Some(Refuses { cause, until })
-        } else if counting.tally == Tally::Responses && row.pending() >= self.pending_max() {
-            Some(Refuses { cause: Cause::Pending, until: now.plus(WAIT_SHORT) })
-        } else {
-            None
+        let row = counting.table.lock(self.hash, self.limit, now);
+        if row.may_be_hot() {
+            self.standing = counting.verdicts.standing(self.hash, now);
+            row.mark_hot(self.standing.is_some());
+        }
+        self.refuses = match self.standing {
+            Some(Standing::Blocked(until)) => Some(Refuses { cause: Cause::Blocked, until }),
+            Some(Standing::Hot { wait: Some(until) }) => {
+                Some(Refuses { cause: Cause::Quota, until })
+            }
+            standing => self.refuses_by_window(counting, &row, standing.is_some(), now),
         };
         self.row = Some(row);
+    }
+
+    fn refuses_by_window(
+        &self,
+        counting: &Counting,
+        row: &Row<'_>,
+        hot: bool,
+        now: Time,
+    ) -> Option<Refuses> {
+        let cause = match self.action {
+            Action::Throttle(None) => Cause::Quota,
+            Action::Block(_) => Cause::Blocked,
+            // Its verdict has the pace. Where there is no room for one, the window must do.
+            Action::Throttle(Some(_)) if !hot && !counting.verdicts.is_roomy() => Cause::Quota,
+            Action::Throttle(Some(_)) | Action::Tag(_) | Action::Handler(_) => return None,
+        };
+        if let Some(until) = row.full_until(now) {
+            return Some(Refuses { cause, until });
+        }
+        let waits = counting.tally == Tally::Responses && row.pending() >= self.pending_max();
+        waits.then(|| Refuses { cause: Cause::Pending, until: now.plus(WAIT_SHORT) })
     }
 
     fn pending_max(&self) -> u32 {
@@ -159,63 +195,82 @@ impl<'a> Probe<'a> {
     }
 
     /// Charges the request, which some enforcing rule `refused` or none did. What must be settled.
-    pub(crate) fn charge(
-        &mut self,
-        facts: &Facts<'_>,
-        refused: bool,
-        now: Time,
-        secret: &[u8; 16],
-    ) -> Option<Charge> {
+    pub(crate) fn charge(&mut self, refused: bool, deciding: &Deciding<'_>) -> Option<Charge> {
         let (Some(counting), Some(mut row)) = (&self.state.counting, self.row.take()) else {
             return None;
         };
-        let attempt = |standing| counting.verdicts.attempt(self.hash, standing, now);
-        let until = self.standing.and_then(attempt);
+        let now = deciding.now;
+        self.attempt(counting, refused, now);
         if let Some(Standing::Blocked(end)) = self.standing {
-            let until = until.unwrap_or(end);
+            let until = self.until.unwrap_or(end);
             self.refuses = Some(Refuses { cause: Cause::Blocked, until });
             return None;
         }
+        let mut held = None;
         match (counting.tally, self.refuses) {
-            (Tally::Attempts, Some(_)) => self.block(counting, &mut row, facts, now, secret),
-            (Tally::Attempts, None) => self.push(counting, &mut row, now),
-            (Tally::Admitted, Some(_))
-                if self.standing.is_none() && counting.verdicts.has_room() =>
-            {
-                let begun = counting.throttle(&row, self.limit, self.subject(facts, secret), now);
-                self.standing = begun.then_some(Standing::Hot);
-                counting.verdicts.attempt(self.hash, Standing::Hot, now);
+            (Tally::Attempts, Some(_)) if matches!(self.action, Action::Block(_)) => {
+                self.block(counting, &mut row, deciding);
+            }
+            (Tally::Attempts, _) => {
+                if self.standing.is_none() && row.full_until(now).is_some() {
+                    self.heat(counting, &row, refused, deciding);
+                }
+                self.push(counting, &mut row, now);
+            }
+            (Tally::Admitted, Some(_)) if self.standing.is_none() => {
+                self.heat(counting, &row, refused, deciding);
             }
             (Tally::Admitted, None) if !refused => self.push(counting, &mut row, now),
-            (Tally::Responses, None) if !refused => {
-                return self.hold(counting, &mut row, facts, now);
-            }
+            (Tally::Responses, None) if !refused => held = self.hold(counting, &mut row, deciding),
             _ => {}
         }
-        None
+        if self.rule.fields {
+            self.quota_left = Some(self.left(counting, &row, now));
+        }
+        held
+    }
+
+    /// Counts an attempt under the verdict that stands, if one does.
+    fn attempt(&mut self, counting: &Counting, refused: bool, now: Time) {
+        if let Some(Standing::Blocked(until)) = self.standing
+            && !matches!(self.action, Action::Block(Block { extend: true, .. }))
+        {
+            self.until = Some(until);
+        } else if self.standing.is_some() {
+            let passes = !refused && self.refuses.is_none();
+            let (hash, limit) = (self.hash, self.limit);
+            self.until = counting.verdicts.attempt(hash, limit, self.action, passes, now);
+        }
     }
 
     fn push(&self, counting: &Counting, row: &mut Row<'_>, now: Time) {
         counting.make_room(now, self.counters(), |room| row.push(self.limit, now, room));
     }
 
+    /// A verdict begins that lasts until the key has cooled, if there is room for it.
+    fn heat(&mut self, counting: &Counting, row: &Row<'_>, refused: bool, deciding: &Deciding<'_>) {
+        let now = deciding.now;
+        if counting.verdicts.has_room()
+            && counting.heat(row, self.limit, self.action, self.subject(deciding), now)
+        {
+            self.standing = counting.verdicts.standing(self.hash, now);
+            self.attempt(counting, refused, now);
+        }
+    }
+
     /// The N+1st attempt: a block begins, or, where it cannot be stored, the window goes on to refuse.
-    fn block(
-        &mut self,
-        counting: &Counting,
-        row: &mut Row<'_>,
-        facts: &Facts<'_>,
-        now: Time,
-        secret: &[u8; 16],
-    ) {
-        let Action::Block(terms) = &self.rule.action else { return };
+    fn block(&mut self, counting: &Counting, row: &mut Row<'_>, deciding: &Deciding<'_>) {
+        let Action::Block(terms) = self.action else { return };
+        let now = deciding.now;
         let has_room = counting.verdicts.has_room();
-        let begin = || counting.verdicts.block(self.subject(facts, secret), terms, now);
+        let begin = || counting.verdicts.block(self.subject(deciding), terms, now);
         match has_room.then(begin).flatten() {
             Some(lasts) => {
                 row.clear();
+                row.mark_hot(true);
                 let until = now.plus(lasts);
                 self.standing = Some(Standing::Blocked(until));
+                self.until = Some(until);
                 self.refuses = Some(Refuses { cause: Cause::Blocked, until });
             }
             None => {
@@ -231,24 +286,38 @@ impl<'a> Probe<'a> {
         &self,
         counting: &Counting,
         row: &mut Row<'_>,
-        facts: &Facts<'_>,
-        now: Time,
+        deciding: &Deciding<'_>,
     ) -> Option<Charge> {
-        let key = self.rule.key(facts).ok()?.into_owned();
+        let now = deciding.now;
+        let key = self.rule.key(deciding.facts).ok()?.into_owned();
         let generation = counting.make_room(now, self.counters(), |room| row.hold(now, room))?;
         Some(Charge {
             rule: u16::try_from(self.index).ok()?,
+            lineage: self.state.lineage,
+            terms: self.terms.and_then(|at| u16::try_from(at).ok()),
+            engine: deciding.engine,
             generation,
             hash: self.hash,
-            limit: self.limit,
             observed: !self.enforced,
             key,
         })
     }
 
+    fn left(&self, counting: &Counting, row: &Row<'_>, now: Time) -> QuotaLeft {
+        let (count, leaves) = row.count(self.limit, now);
+        QuotaLeft {
+            rule: self.rule.name.clone(),
+            limit: self.limit.n,
+            window: counting.window,
+            remaining: self.limit.n.saturating_sub(count),
+            reset: row.full_until(now).unwrap_or(leaves).since(now),
+        }
+    }
+
     /// Whom a verdict that begins now is about: the only time that a request's key is printed.
-    fn subject(&self, facts: &Facts<'_>, secret: &[u8; 16]) -> Subject {
-        let text = self.rule.key(facts).map(|key| key.text(&self.rule.show(secret)));
+    fn subject(&self, deciding: &Deciding<'_>) -> Subject {
+        let show = self.rule.show(deciding.secret);
+        let text = self.rule.key(deciding.facts).map(|key| key.text(&show));
         let key = text.unwrap_or_default().into();
         Subject { hash: self.hash, key, observed: !self.enforced }
     }

@@ -45,6 +45,11 @@ impl Limit {
         Self::with_q(n, if n <= EXACT_LIMIT_MAX { 1 } else { n / BLOCKS_PER_LIMIT + 1 })
     }
 
+    /// The limit of this N, if it is one.
+    pub(crate) fn of(n: u32) -> Option<Self> {
+        NonZeroU32::new(n).map(Self::new)
+    }
+
     fn with_q(n: u32, q: u32) -> Self {
         let back = (n - 1).div_ceil(q);
         Limit { n, q, back, slack: back * q - (n - 1) }
@@ -174,6 +179,11 @@ impl State {
             | u32::from(self.reached) << (HEAD_BITS + LEN_BITS + PART_BITS)
     }
 
+    /// Whether no stamp is kept: then the ring means nothing, whatever limit it was written for.
+    pub(crate) fn is_stampless(self) -> bool {
+        self.len == 0
+    }
+
     /// How many events the window holds for certain, and those that may have left since the last one.
     pub(crate) fn count(self, limit: Limit) -> u32 {
         self.len * limit.q + self.part
@@ -236,14 +246,74 @@ impl Window<'_> {
         self.ring[position as usize].load(Relaxed)
     }
 
-    /// A window for the same events with another, lower limit: the newest stamps, in a ring of its own.
-    pub(crate) fn copy(&self, state: State, limit: Limit) -> (State, Box<[AtomicU32]>) {
-        debug_assert!(limit.q == self.limit.q && limit.n <= self.limit.n, "the stamps fit");
-        let ring: Box<[AtomicU32]> = (0..limit.ring_len()).map(|_| AtomicU32::new(0)).collect();
-        let len = state.len.min(limit.ring_len());
-        for steps in 0..len {
-            ring[(len - 1 - steps) as usize].store(self.back(state, steps), Relaxed);
+    /// How many events stand in the window now, those of a block that is partly inside included; and
+    /// when the oldest of them leaves, at the latest.
+    pub(crate) fn count(&self, mut state: State, now: Time) -> (u32, Time) {
+        while state.len > 0 && !self.ticks.is_inside(self.back(state, state.len - 1), now) {
+            state.len -= 1;
         }
-        (State { head: len.saturating_sub(1), len, part: state.part, reached: false }, ring)
+        let oldest =
+            if state.len > 0 { self.back(state, state.len - 1) } else { self.ticks.tick(now) };
+        (state.count(self.limit), self.ticks.leaves(oldest, now))
+    }
+
+    /// The same events in a ring of its own, for another limit.
+    pub(crate) fn copied(&self, state: State, limit: Limit) -> (State, Box<[AtomicU32]>) {
+        let ring: Box<[AtomicU32]> = (0..limit.ring_len()).map(|_| AtomicU32::new(0)).collect();
+        let stamps: Stamps = self.stamps_for(state, limit).collect();
+        (stamps.write(state.part, limit, &ring), ring)
+    }
+
+    /// The same events in the same ring, for another limit; and the stamp that decides, if N of it
+    /// stand.
+    pub(crate) fn rewritten(&self, state: State, limit: Limit, now: Time) -> (State, Option<u32>) {
+        let stamps: Stamps = self.stamps_for(state, limit).collect();
+        let mut state = stamps.write(state.part, limit, self.ring);
+        let deciding = Window { limit, ..*self }.deciding(state, now);
+        state.reached = deciding.is_some();
+        (state, deciding)
+    }
+
+    /// The stamps that a ring of another limit has for these events, the newest first. Each is the time
+    /// of its event or of one before it, so that a key is never refused early; what came before the
+    /// oldest stamp is forgotten.
+    fn stamps_for(&self, state: State, limit: Limit) -> impl Iterator<Item = u32> {
+        let known =
+            if state.len == 0 { 0 } else { (state.len - 1) * self.limit.q + 1 + state.part };
+        let first = state.part.min(limit.q - 1);
+        let stamped = (0..limit.ring_len()).map(move |step| first + step * limit.q);
+        stamped.take_while(move |distance| *distance < known).map(move |distance| {
+            let past = distance.saturating_sub(state.part);
+            self.back(state, past.div_ceil(self.limit.q))
+        })
+    }
+}
+
+/// Stamps on their way from one ring to another, the newest first.
+struct Stamps {
+    stamps: [u32; EXACT_LIMIT_MAX as usize],
+    len: u32,
+}
+
+impl FromIterator<u32> for Stamps {
+    fn from_iter<I: IntoIterator<Item = u32>>(iter: I) -> Self {
+        let mut stamps = Stamps { stamps: [0; EXACT_LIMIT_MAX as usize], len: 0 };
+        for (place, stamp) in stamps.stamps.iter_mut().zip(iter) {
+            *place = stamp;
+            stamps.len += 1;
+        }
+        stamps
+    }
+}
+
+impl Stamps {
+    /// Writes them to a ring of `limit`, beginning with the oldest.
+    fn write(&self, part: u32, limit: Limit, ring: &[AtomicU32]) -> State {
+        let newest_first = &self.stamps[..self.len as usize];
+        for (place, stamp) in ring.iter().zip(newest_first.iter().rev()) {
+            place.store(*stamp, Relaxed);
+        }
+        let part = part.min(limit.q - 1);
+        State { head: self.len.saturating_sub(1), len: self.len, part, reached: false }
     }
 }

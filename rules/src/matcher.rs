@@ -24,6 +24,12 @@ impl Matched {
         self.exempt
     }
 
+    /// The positions of the rules, as bits.
+    #[must_use]
+    pub fn bits(&self) -> [u64; RULES_MAX / 64] {
+        self.bits.0
+    }
+
     /// The positions of the rules, rising.
     pub fn rules(&self) -> impl Iterator<Item = usize> + use<> {
         let (mut words, mut index) = (self.bits.0, 0);

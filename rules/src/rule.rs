@@ -309,6 +309,20 @@ impl Rule {
         file.min(self.mode_max).min(own)
     }
 
+    /// The rule's action on a key whose override stands at this place.
+    #[must_use]
+    pub fn action_under(&self, terms: Option<usize>) -> &Action {
+        let terms = terms.and_then(|at| self.overrides.get(at));
+        terms.and_then(|terms| terms.action.as_ref()).unwrap_or(&self.action)
+    }
+
+    /// Every kind of part that the rule asks a request for: in its key, its `when` and its overrides'.
+    pub fn kinds(&self) -> impl Iterator<Item = &PartKind> {
+        let overrides = self.overrides.iter().flat_map(|terms| &terms.when);
+        let conditions = self.when.iter().chain(overrides);
+        self.key.parts().flatten().chain(conditions.flat_map(|condition| &condition.kinds))
+    }
+
     /// Whether all of `when` holds.
     #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> bool {

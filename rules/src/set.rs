@@ -3,8 +3,8 @@
 use std::{path::Path, str::FromStr};
 
 use crate::{
-    ClientConfig, ClientLists, Facts, Matched, Memory, Mode, Problem, Problems, Rule, RuleIdentity,
-    matcher::Matcher, parse,
+    ClientConfig, ClientLists, Facts, Matched, Memory, Mode, PartKind, Problem, Problems, Rule,
+    RuleIdentity, matcher::Matcher, parse,
 };
 
 /// A validated rule file.
@@ -92,6 +92,24 @@ impl RuleSet {
     #[must_use]
     pub fn identity(&self, index: usize) -> RuleIdentity {
         RuleIdentity::of(&self.rules[index], &self.client)
+    }
+
+    /// Whether a rule belongs to the door inside authentication, where a gate has one: its key or `when`,
+    /// or an override's, names `user` or `x:`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such rule.
+    #[must_use]
+    pub fn needs_inner_door(&self, index: usize) -> bool {
+        self.rules[index].kinds().any(|kind| matches!(kind, PartKind::User | PartKind::Extra(_)))
+    }
+
+    /// The same rules with other capacities.
+    #[must_use]
+    pub fn with_memory(mut self, memory: Memory) -> Self {
+        self.memory = memory;
+        self
     }
 
     /// The same rules, those at these positions switched off: a log may not hold what they look at.

@@ -1,11 +1,12 @@
 //! One key in the table, its lines locked.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use super::{GENERATION, Line, Locked, PENDING, Place, Table, WAYS};
+use super::{Line, Locked, Place, Table, WAYS, arena::Words, place_index};
 use crate::{
     Time,
-    window::{Limit, State, Window},
+    verdict::{Demand, Standing},
+    window::{Limit, Ticks, Window},
 };
 
 /// One key's place in the table, or that it has none, for as long as its lines are locked.
@@ -13,30 +14,84 @@ use crate::{
 /// Locks are taken in rising order of rule and line, and none after [`Table::lock`] has returned.
 #[derive(Debug)]
 pub(crate) struct Row<'t> {
-    pub(super) table: &'t Table,
-    pub(super) hash: u64,
-    pub(super) home: u32,
+    table: &'t Table,
+    hash: u64,
+    home: usize,
     /// Where the key is: a way of its home, or, counting on, of the next line.
-    pub(super) place: Option<u8>,
+    place: Option<u8>,
     /// Where it can go.
-    pub(super) vacant: Option<u8>,
-    pub(super) line: Locked<'t>,
-    pub(super) next: Option<Locked<'t>>,
+    vacant: Option<u8>,
+    line: Locked<'t>,
+    next: Option<Locked<'t>>,
 }
 
 impl<'t> Row<'t> {
+    pub(super) fn new(table: &'t Table, hash: u64, home: usize, line: Locked<'t>) -> Self {
+        Row { table, hash, home, place: None, vacant: None, line, next: None }
+    }
+
     pub(super) fn find(&mut self, now: Time) {
+        if !self.table.is_current(&self.line, self.home) {
+            return;
+        }
         self.search(0, now);
         let overflowed = self.line.0.overflowed.load(Relaxed) != 0;
         if self.place.is_some() || (self.vacant.is_some() && !overflowed) {
             return;
         }
-        let next = &self.table.lines[self.home as usize + 1];
-        self.next = Some(next.lock());
+        let next = self.table.lines[self.home + 1].lock();
+        if !self.table.is_current(&next, self.home + 1) {
+            return;
+        }
+        let line = self.next.insert(next).0;
         self.search(WAYS, now);
-        let mut hashes = next.places.iter().map(Place::hash);
+        let mut hashes = line.places.iter().map(Place::hash);
         if overflowed && !hashes.any(|hash| hash != 0 && self.table.home(hash) == self.home) {
             self.line.0.overflowed.store(0, Relaxed);
+        }
+    }
+
+    /// Rewrites the key's ring if it was written for another limit.
+    pub(super) fn fit(&mut self, limit: Limit, now: Time) {
+        let Some(at) = self.place else { return };
+        let (place, words) = (self.at(at), self.words(at));
+        let state = place.state();
+        let written = words.limit().load(Relaxed);
+        if state.is_stampless() || written == limit.n {
+            return;
+        }
+        let Some(written) = Limit::of(written) else { return };
+        let window = self.window(at, written);
+        let (state, deciding) = window.rewritten(state, limit, now);
+        place.state.store(state.pack(), Relaxed);
+        place.deciding.store(deciding.unwrap_or(0), Relaxed);
+        words.limit().store(limit.n, Relaxed);
+    }
+
+    /// Whether a verdict may stand for the key: not, where it has a place that says so.
+    pub(crate) fn may_be_hot(&self) -> bool {
+        self.place.is_none_or(|at| self.line_of(at).is_hot(at % WAYS))
+    }
+
+    /// Says that a verdict stands for the key, or that none does.
+    pub(crate) fn mark_hot(&self, hot: bool) {
+        if let Some(at) = self.place {
+            self.line_of(at).mark_hot(at % WAYS, hot);
+        }
+    }
+
+    /// The attempts that the window tells of a key that becomes hot.
+    pub(crate) fn demand(&self, limit: Limit) -> Option<Demand> {
+        let at = self.place?;
+        Some(Demand::new(&self.window(at, limit), self.at(at).state()))
+    }
+
+    /// How many events the key's window holds for certain, and those that may have left since the
+    /// last one; when the oldest of them leaves.
+    pub(crate) fn count(&self, limit: Limit, now: Time) -> (u32, Time) {
+        match self.place {
+            Some(at) => self.window(at, limit).count(self.at(at).state(), now),
+            None => (0, now),
         }
     }
 
@@ -52,7 +107,7 @@ impl<'t> Row<'t> {
                 return;
             }
             if self.vacant.is_none()
-                && (found == 0 || self.is_idle(at, now) && self.pending_at(at) == 0)
+                && (found == 0 || self.is_idle(at, now) && self.words(at).pending() == 0)
             {
                 self.vacant = Some(at);
             }
@@ -65,21 +120,19 @@ impl<'t> Row<'t> {
     }
 
     fn line_of(&self, at: u8) -> &'t Line {
-        &self.table.lines[self.home as usize + usize::from(at / WAYS)]
+        &self.table.lines[self.home + usize::from(at / WAYS)]
     }
 
     fn at(&self, at: u8) -> &'t Place {
         &self.line_of(at).places[usize::from(at % WAYS)]
     }
 
-    fn words(&self, at: u8) -> &'t [AtomicU32] {
-        let place = self.home as usize * usize::from(WAYS) + usize::from(at);
-        &self.table.arena[place * self.table.stride..][..self.table.stride]
+    fn words(&self, at: u8) -> Words<'t> {
+        self.table.arena.of(place_index(self.home, 0) + usize::from(at))
     }
 
     fn window(&self, at: u8, limit: Limit) -> Window<'t> {
-        let ring = &self.words(at)[self.table.head_words..];
-        Window { ring, limit, ticks: &self.table.ticks }
+        Window { ring: self.words(at).ring(), limit, ticks: &self.table.ticks }
     }
 
     /// When the key would pass again, if N events stand in its window.
@@ -90,69 +143,41 @@ impl<'t> Row<'t> {
     }
 
     fn is_full(&self, at: u8, now: Time) -> bool {
-        let place = self.at(at);
-        place.state().reached && self.table.ticks.is_inside(place.deciding.load(Relaxed), now)
+        self.at(at).is_full(&self.table.ticks, now)
     }
 
     /// Counts an event, where the key has or finds a place.
     pub(crate) fn push(&mut self, limit: Limit, now: Time, room: &mut Room<'_>) {
         let Some(at) = self.take_place(now, room) else { return };
-        let place = self.at(at);
-        let (state, deciding) = self.window(at, limit).push(place.state(), now);
-        place.state.store(state.pack(), Relaxed);
-        place.deciding.store(deciding.unwrap_or(0), Relaxed);
-        place.last.store(self.table.ticks.epoch(now), Relaxed);
+        self.at(at).push(self.words(at), limit, &self.table.ticks, now);
     }
 
     /// Forgets the key's events, and the responses still to come of requests before now.
     pub(crate) fn clear(&mut self) {
         let Some(at) = self.place else { return };
         self.at(at).state.store(0, Relaxed);
-        if self.table.head_words > 0 {
-            let generation = &self.words(at)[GENERATION];
-            generation.store(generation.load(Relaxed).wrapping_add(1), Relaxed);
-        }
-    }
-
-    /// A window that goes on from this one with a lower limit.
-    pub(crate) fn copy(&self, limit: Limit, to: Limit) -> (State, Box<[AtomicU32]>) {
-        match self.place {
-            Some(at) => self.window(at, limit).copy(self.at(at).state(), to),
-            None => (State::default(), (0..to.ring_len()).map(|_| AtomicU32::new(0)).collect()),
-        }
-    }
-
-    /// Says that the key is under a verdict that leaves its window filled, so that it keeps its place.
-    pub(crate) fn mark_hot(&self) {
-        if let Some(at) = self.place {
-            let hot = &self.line_of(at).hot;
-            hot.store(hot.load(Relaxed) | 1 << (at % WAYS), Relaxed);
-        }
+        self.words(at).next_generation();
     }
 
     /// Requests of the key whose response is still to come.
     pub(crate) fn pending(&self) -> u32 {
-        self.place.map_or(0, |at| self.pending_at(at))
-    }
-
-    fn pending_at(&self, at: u8) -> u32 {
-        if self.table.head_words == 0 { 0 } else { self.words(at)[PENDING].load(Relaxed) }
+        self.place.map_or(0, |at| self.words(at).pending())
     }
 
     /// Holds a request pending; the generation that its response belongs to, if the key has a place.
     pub(crate) fn hold(&mut self, now: Time, room: &mut Room<'_>) -> Option<u32> {
         let at = self.take_place(now, room)?;
         let words = self.words(at);
-        words[PENDING].store(words[PENDING].load(Relaxed).saturating_add(1), Relaxed);
-        Some(words[GENERATION].load(Relaxed))
+        words.set_pending(words.pending().saturating_add(1));
+        Some(words.generation())
     }
 
     /// Releases a pending request; whether its response belongs to what the window holds now.
     pub(crate) fn release(&mut self, generation: u32) -> bool {
         let Some(at) = self.place else { return false };
         let words = self.words(at);
-        words[PENDING].store(words[PENDING].load(Relaxed).saturating_sub(1), Relaxed);
-        words[GENERATION].load(Relaxed) == generation
+        words.set_pending(words.pending().saturating_sub(1));
+        words.generation() == generation
     }
 
     fn take_place(&mut self, now: Time, room: &mut Room<'_>) -> Option<u8> {
@@ -166,25 +191,24 @@ impl<'t> Row<'t> {
             place.set_hash(self.hash);
             place.state.store(0, Relaxed);
             place.last.store(self.table.ticks.epoch(now), Relaxed);
-            if self.table.head_words > 0 {
-                self.words(at)[PENDING].store(0, Relaxed);
-            }
+            self.words(at).set_pending(0);
             if at >= WAYS {
                 self.line.0.overflowed.store(1, Relaxed);
             }
             self.place = Some(at);
-            let hot = &self.line_of(at).hot;
-            hot.store(hot.load(Relaxed) & !(1 << (at % WAYS)), Relaxed);
+            // Who comes back while a verdict stands is known by it.
+            self.mark_hot((room.standing)(self.hash).is_some());
         }
         self.place
     }
 
     /// The place that gives way to a newcomer, if one does. Both lines are locked.
     fn make_room(&self, now: Time, room: &mut Room<'_>) -> Option<u8> {
-        debug_assert!(self.next.is_some(), "a full home means that the next line was searched");
+        // A full home means that the next line was searched, unless its words have moved on.
+        self.next.as_ref()?;
         let places = 0..2 * WAYS;
         let free = |at: &u8| {
-            !self.is_full(*at, now) && !self.is_hot(*at, room) && self.pending_at(*at) == 0
+            !self.is_full(*at, now) && !self.is_held(*at, room) && self.words(*at).pending() == 0
         };
         let count = |at: u8| self.at(at).state().count(self.table.limit);
         let lowest = places
@@ -205,21 +229,55 @@ impl<'t> Row<'t> {
             let age = self.table.ticks.age(self.at(*at).deciding.load(Relaxed), now);
             (self.is_full(*at, now), age)
         };
-        let longest = places.filter(|at| self.pending_at(*at) == 0).max_by_key(age)?;
+        let longest = places.filter(|at| self.words(*at).pending() == 0).max_by_key(age)?;
         room.evicted_limited += 1;
         Some(longest)
     }
 
-    fn is_hot(&self, at: u8, room: &Room<'_>) -> bool {
-        self.line_of(at).hot.load(Relaxed) >> (at % WAYS) & 1 == 1
-            && (room.is_standing)(self.at(at).hash())
+    /// Whether the key of a place is under a verdict that leaves its window filled. A block needs no
+    /// place: its verdict alone refuses.
+    fn is_held(&self, at: u8, room: &Room<'_>) -> bool {
+        self.line_of(at).is_hot(at % WAYS)
+            && matches!((room.standing)(self.at(at).hash()), Some(Standing::Hot { .. }))
+    }
+}
+
+impl Line {
+    pub(super) fn is_hot(&self, way: u8) -> bool {
+        self.hot.load(Relaxed) >> way & 1 == 1
+    }
+
+    fn mark_hot(&self, way: u8, hot: bool) {
+        let bits = self.hot.load(Relaxed) & !(1 << way);
+        self.hot.store(bits | u8::from(hot) << way, Relaxed);
+    }
+}
+
+impl Place {
+    /// Whether N events stand in the window of the place's key, which is not idle.
+    #[inline]
+    pub(super) fn is_full(&self, ticks: &Ticks, now: Time) -> bool {
+        self.state().reached && ticks.is_inside(self.deciding.load(Relaxed), now)
+    }
+
+    /// Counts an event of the place's key.
+    pub(super) fn push(&self, words: Words<'_>, limit: Limit, ticks: &Ticks, now: Time) {
+        let before = self.state();
+        let window = Window { ring: words.ring(), limit, ticks };
+        let (state, deciding) = window.push(before, now);
+        if before.is_stampless() && !state.is_stampless() {
+            words.limit().store(limit.n, Relaxed);
+        }
+        self.state.store(state.pack(), Relaxed);
+        self.deciding.store(deciding.unwrap_or(0), Relaxed);
+        self.last.store(ticks.epoch(now), Relaxed);
     }
 }
 
 /// What making room for a key needs to know, and what came of it.
 pub(crate) struct Room<'a> {
-    /// Whether a verdict stands for a key.
-    pub(crate) is_standing: &'a dyn Fn(u64) -> bool,
+    /// What stands for a key.
+    pub(crate) standing: &'a dyn Fn(u64) -> Option<Standing>,
     /// Keys that lost a count in use.
     pub(crate) evicted_live: u64,
     /// Keys at their limit or under a verdict that lost their count.

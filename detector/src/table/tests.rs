@@ -3,26 +3,40 @@ use std::{collections::VecDeque, sync::atomic::AtomicU32, sync::atomic::Ordering
 use proptest::prelude::*;
 
 use super::*;
+use crate::verdict::Standing;
 
 fn limit(n: u32) -> Limit {
     Limit::new(NonZeroU32::new(n).unwrap())
 }
 
 fn table(keys: u32, n: u32, window: Duration) -> Table {
-    Table::new(NonZeroU32::new(keys).unwrap(), Ticks::new(window), &[limit(n)], false)
+    Table::new(NonZeroU32::new(keys).unwrap(), Ticks::new(window), &[limit(n)], false, false)
 }
 
 /// A room in which no verdict stands, and its counts.
 fn room<T>(act: impl FnOnce(&mut Room<'_>) -> T) -> (T, [u64; 3]) {
-    let mut room =
-        Room { is_standing: &|_| false, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+    let mut room = Room { standing: &|_| None, evicted_live: 0, evicted_limited: 0, untracked: 0 };
     let acted = act(&mut room);
     (acted, [room.evicted_live, room.evicted_limited, room.untracked])
 }
 
 /// Admits if the window is not full; whether it did.
 fn admit(table: &Table, hash: u64, n: u32, now: Time) -> bool {
-    let mut row = table.lock(hash, now);
+    if let Some(calm) = table.calm(hash, now) {
+        calm.push(limit(n), now);
+        return true;
+    }
+    let mut row = table.lock(hash, limit(n), now);
+    let admitted = row.full_until(now).is_none();
+    if admitted {
+        room(|room| row.push(limit(n), now, room));
+    }
+    admitted
+}
+
+/// As [`admit`] does it where the short way is not open.
+fn admit_at_length(table: &Table, hash: u64, n: u32, now: Time) -> bool {
+    let mut row = table.lock(hash, limit(n), now);
     let admitted = row.full_until(now).is_none();
     if admitted {
         room(|room| row.push(limit(n), now, room));
@@ -111,6 +125,50 @@ proptest! {
     }
 
     #[test]
+    fn the_short_way_does_what_the_long_one_does((n, window, start, gaps) in case()) {
+        let (short, long) = (table(16, n, window), table(16, n, window));
+        let mut now = start;
+        for gap in gaps.iter().cycle().take(gaps.len().max(3 * n as usize)) {
+            now = now.saturating_add(*gap).min(u64::MAX / 2);
+            let at = Time::from_nanos(now);
+            prop_assert_eq!(admit(&short, 7, n, at), admit_at_length(&long, 7, n, at));
+        }
+    }
+
+    #[test]
+    fn a_limit_that_changes_refuses_nobody_early_and_holds_from_then_on(
+        (n, window, start, gaps) in case(),
+        next in prop::sample::select(&LIMITS[..]),
+        fresh: bool,
+    ) {
+        let old = table(16, n, window);
+        let (mut exact, mut now) = (Exact::new(window), start);
+        let q = limit(n).q.max(limit(next).q) as usize;
+        let new = old.with_limits(&[limit(next)]);
+        let changed = gaps.len() / 2;
+        for (step, gap) in gaps.iter().enumerate() {
+            now = now.saturating_add(*gap).min(u64::MAX / 2);
+            let at = Time::from_nanos(now);
+            let stand = exact.count(at);
+            if step == changed && fresh {
+                new.settle();
+            }
+            let (table, own) = if step < changed { (&old, n) } else { (&new, next) };
+            let admitted = admit(table, 7, own, at);
+            prop_assert!(admitted || stand >= own as usize, "refused early: {stand} of {own} stand");
+            if step < changed || window > Duration::from_millis(1) {
+                // What stood in blocks of the old size is known to a block of it.
+                let slack = if step < changed { limit(n).q as usize } else { 2 * q };
+                prop_assert!(!admitted || stand < own as usize + slack - 1 || own > n,
+                    "{stand} stood when another was admitted, of {own} after {n}");
+            }
+            if admitted {
+                exact.push(at);
+            }
+        }
+    }
+
+    #[test]
     fn counting_every_attempt_is_never_early_and_at_most_one_block_late((n, window, start, gaps) in case()) {
         let table = table(16, n, window);
         let (mut exact, mut now, q) = (Exact::new(window), start, limit(n).q as usize);
@@ -118,7 +176,7 @@ proptest! {
             now = now.saturating_add(*gap).min(u64::MAX / 2);
             let at = Time::from_nanos(now);
             let stand = exact.count(at);
-            let mut row = table.lock(7, at);
+            let mut row = table.lock(7, limit(n), at);
             let full = row.full_until(at).is_some();
             prop_assert!(!full || stand >= n as usize, "full with {stand} of {n}");
             prop_assert!(full || stand < n as usize + q - 1, "not full with {stand} of {n}");
@@ -134,7 +192,7 @@ proptest! {
         for gap in gaps.iter().cycle().take(3 * n as usize) {
             now = now.saturating_add(gap / 64).min(u64::MAX / 2);
             admit(&table, 7, n, Time::from_nanos(now));
-            let mut row = table.lock(7, Time::from_nanos(now));
+            let mut row = table.lock(7, limit(n), Time::from_nanos(now));
             if let Some(until) = row.full_until(Time::from_nanos(now)) {
                 prop_assert!(until.as_nanos() > now, "a wait is longer than nothing");
                 let before = Time::from_nanos(until.as_nanos() - 1);
@@ -185,9 +243,9 @@ fn a_clock_read_before_another_threads_stamp_counts_as_that_stamp() {
 fn a_stamp_is_never_older_than_the_one_before() {
     let (table, at) = (table(16, 1, Duration::from_secs(1)), Time::from_nanos);
     for now in [5_000_000_100, 5_000_000_000] {
-        room(|room| table.lock(7, at(now)).push(limit(1), at(now), room));
+        room(|room| table.lock(7, limit(1), at(now)).push(limit(1), at(now), room));
     }
-    let until = |now| table.lock(7, at(now)).full_until(at(now));
+    let until = |now| table.lock(7, limit(1), at(now)).full_until(at(now));
     assert_eq!(until(6_000_000_099), Some(at(6_000_000_100)), "the first still stands");
 }
 
@@ -210,7 +268,7 @@ fn flood(table: &Table, keys: u64, each: u32, n: u32, start: u64) -> [u64; 3] {
         let hash = (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
         for event in 0..each {
             let now = Time::from_nanos(start + key * 10 + u64::from(event));
-            let mut row = table.lock(hash, now);
+            let mut row = table.lock(hash, limit(n), now);
             if row.full_until(now).is_none() {
                 let (_, counts) = room(|room| row.push(limit(n), now, room));
                 totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
@@ -270,32 +328,34 @@ fn a_flood_pushes_out_no_key_under_a_verdict_and_none_that_waits_for_a_response(
     const WAITING: u64 = 8;
     let (n, limits) = (10, [limit(10)]);
     let ticks = Ticks::new(Duration::from_secs(60));
-    let table = Table::new(NonZeroU32::MIN, ticks, &limits, true);
-    let is_standing = |hash| hash == HOT;
-    let mut room =
-        Room { is_standing: &is_standing, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+    let table = Table::new(NonZeroU32::MIN, ticks, &limits, true, false);
+    let standing = |hash| (hash == HOT).then_some(Standing::Hot { wait: None });
+    let mut room = Room { standing: &standing, evicted_live: 0, evicted_limited: 0, untracked: 0 };
     let at = |secs: u64| Time::from_nanos(secs * 1_000_000_000);
-    table.lock(HOT, at(1)).push(limits[0], at(1), &mut room);
-    table.lock(HOT, at(1)).mark_hot();
-    let generation = table.lock(WAITING, at(1)).hold(at(1), &mut room).unwrap();
+    table.lock(HOT, limits[0], at(1)).push(limits[0], at(1), &mut room);
+    table.lock(HOT, limits[0], at(1)).mark_hot(true);
+    let generation = table.lock(WAITING, limits[0], at(1)).hold(at(1), &mut room).unwrap();
     // Each comes more often than the two, so that one of the two would be the first to go.
     for key in 100..1_000 {
         for _ in 0..3 {
-            table.lock(key, at(2)).push(limits[0], at(2), &mut room);
+            table.lock(key, limits[0], at(2)).push(limits[0], at(2), &mut room);
         }
     }
     assert!(room.evicted_live > 0, "the others displace each other");
     for _ in 1..n {
-        let mut row = table.lock(HOT, at(3));
+        let mut row = table.lock(HOT, limits[0], at(3));
         assert!(row.full_until(at(3)).is_none());
         row.push(limits[0], at(3), &mut room);
     }
-    assert!(table.lock(HOT, at(3)).full_until(at(3)).is_some(), "its first event still counts");
+    assert!(
+        table.lock(HOT, limits[0], at(3)).full_until(at(3)).is_some(),
+        "its first event still counts"
+    );
     // An hour on all counts are idle, and their places can be had.
     for key in 1_000..2_000 {
-        table.lock(key, at(3_600)).push(limits[0], at(3_600), &mut room);
+        table.lock(key, limits[0], at(3_600)).push(limits[0], at(3_600), &mut room);
     }
-    let mut row = table.lock(WAITING, at(3_601));
+    let mut row = table.lock(WAITING, limits[0], at(3_601));
     assert_eq!(row.pending(), 1);
     assert!(row.release(generation), "its response counts");
 }

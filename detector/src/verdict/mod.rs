@@ -5,6 +5,7 @@
 //! table, so that window and verdict agree.
 
 mod map;
+mod pace;
 #[cfg(test)]
 mod tests;
 
@@ -19,13 +20,14 @@ use std::{
     time::Duration,
 };
 
-use hotgate_rules::{Action, Block, Rule};
+use hotgate_rules::{Action, Block, Pace};
 
 use crate::{
     Change, Event, RuleCounts, Time,
     window::{Limit, State, Ticks, Window},
 };
 use map::Map;
+use pace::Pacer;
 
 /// How often a verdict whose end moves out is said to go on.
 const GOES_ON_EVERY: Duration = Duration::from_secs(10);
@@ -40,16 +42,18 @@ const EVENTS_MAX: usize = 65_536;
 /// What stands for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// A throttle: the window refuses, not the verdict.
-    Hot,
+    /// The window refuses, not the verdict; or the pace does, until then.
+    Hot { wait: Option<Time> },
     /// A block, and its end.
     Blocked(Time),
 }
 
+/// The verdicts of one kind of action of one rule.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
     rule: Arc<str>,
-    action: Action,
+    /// The action's name.
+    action: &'static str,
     ticks: Ticks,
     window: Duration,
     standing: Map<Verdict>,
@@ -83,12 +87,54 @@ impl Verdict {
         let said = (until, now);
         Verdict { key, kind, since: now, until, said, repeat: 1, observed, manual: false }
     }
+
+    fn standing(&self, now: Time) -> Standing {
+        match &self.kind {
+            Kind::Hot { pacer, .. } => {
+                Standing::Hot { wait: pacer.as_ref().and_then(|pacer| pacer.wait(now)) }
+            }
+            Kind::Block { .. } => Standing::Blocked(self.until),
+        }
+    }
 }
 
 #[derive(Debug)]
 enum Kind {
-    Hot(Demand),
-    Block { lasts: Duration },
+    Hot {
+        demand: Demand,
+        pacer: Option<Box<Pacer>>,
+    },
+    Block {
+        lasts: Duration,
+        /// How long it makes the next one longer, if it does.
+        forget: Option<Duration>,
+        /// Whether attempts push its end out.
+        extends: bool,
+    },
+}
+
+/// A verdict that stands.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StandingVerdict {
+    /// The rule.
+    pub rule: Arc<str>,
+    /// The rule's action: `throttle`, `block`, `tag` or `handler`.
+    pub action: &'static str,
+    /// The key as it is printed.
+    pub key: Arc<str>,
+    /// When it began.
+    pub since: Time,
+    /// When it ends, as far as is known.
+    pub until: Time,
+    /// The rule observes: nobody is refused.
+    pub observed: bool,
+    /// Set by an operator.
+    pub manual: bool,
+    /// Which block in a row this is, from 1.
+    pub repeat: u32,
+    /// Attempts in the rule's last window; of a block, which counts none, nothing.
+    pub attempts: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +153,29 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
+    /// The attempts known of a key that becomes hot, in a ring of their own.
+    pub(crate) fn new(known: &Window<'_>, state: State) -> Self {
+        let limit = known.limit.cooling();
+        let (state, ring) = known.copied(state, limit);
+        Demand { limit, state, ring }
+    }
+
+    /// A key that nothing is known of yet.
+    pub(crate) fn none(limit: Limit) -> Self {
+        let limit = limit.cooling();
+        let ring = (0..limit.ring_len()).map(|_| AtomicU32::new(0)).collect();
+        Demand { limit, state: State::default(), ring }
+    }
+
+    /// Goes by another limit, if it went by another.
+    fn fit(&mut self, limit: Limit, ticks: &Ticks) {
+        let limit = limit.cooling();
+        if limit != self.limit {
+            let (state, ring) = self.window(ticks).copied(self.state, limit);
+            *self = Demand { limit, state, ring };
+        }
+    }
+
     fn window<'a>(&'a self, ticks: &'a Ticks) -> Window<'a> {
         Window { ring: &self.ring, limit: self.limit, ticks }
     }
@@ -122,10 +191,16 @@ pub(crate) struct Subject {
 }
 
 impl Verdicts {
-    pub(crate) fn new(rule: &Rule, ticks: Ticks, window: Duration, capacity: u32) -> Self {
+    pub(crate) fn new(
+        rule: Arc<str>,
+        action: &'static str,
+        ticks: Ticks,
+        window: Duration,
+        capacity: u32,
+    ) -> Self {
         Verdicts {
-            rule: Arc::clone(&rule.name),
-            action: rule.action.clone(),
+            rule,
+            action,
             ticks,
             window,
             standing: Map::new(capacity),
@@ -149,45 +224,56 @@ impl Verdicts {
         }
     }
 
+    /// Goes on with what another counted: totals belong to the rule's name.
+    pub(crate) fn count_on_from(&self, other: &Verdicts) {
+        for (own, other) in [
+            (&self.unstored, &other.unstored),
+            (&self.forgotten_blocks, &other.forgotten_blocks),
+            (&self.dropped_events, &other.dropped_events),
+        ] {
+            own.fetch_add(other.load(Relaxed), Relaxed);
+        }
+    }
+
     /// What stands for a key; next to nothing where no verdict stands at all.
     pub(crate) fn standing(&self, hash: u64, now: Time) -> Option<Standing> {
         if self.standing.len() == 0 {
             return None;
         }
         let verdict = self.standing.map.get(&hash).filter(|verdict| verdict.until > now)?;
-        Some(match verdict.kind {
-            Kind::Hot(_) => Standing::Hot,
-            Kind::Block { .. } => Standing::Blocked(verdict.until),
-        })
+        Some(verdict.standing(now))
     }
 
-    /// Counts an attempt under a verdict that stands; when it ends now.
-    pub(crate) fn attempt(&self, hash: u64, standing: Standing, now: Time) -> Option<Time> {
-        if let Standing::Blocked(until) = standing
-            && !self.may_extend()
-        {
-            return Some(until);
-        }
+    /// Counts an attempt under a verdict that stands; when it ends now. `action` are the terms the key
+    /// has now; `passes`: nothing refuses the request.
+    pub(crate) fn attempt(
+        &self,
+        hash: u64,
+        limit: Limit,
+        action: &Action,
+        passes: bool,
+        now: Time,
+    ) -> Option<Time> {
         let mut verdict = self.standing.map.get_mut(&hash)?;
-        let extends = self.extends(&verdict);
-        let until = match &mut verdict.kind {
-            Kind::Hot(demand) => {
+        let Verdict { kind, until, manual, .. } = &mut *verdict;
+        let end = match kind {
+            Kind::Hot { demand, pacer } => {
+                demand.fit(limit, &self.ticks);
                 (demand.state, _) = demand.window(&self.ticks).push(demand.state, now);
+                if let (Some(pacer), true) = (pacer, passes) {
+                    pacer.charge();
+                }
                 self.cools(demand, now)
             }
-            Kind::Block { lasts } => extends.then(|| now.plus(*lasts)),
+            Kind::Block { lasts, extends, .. } => {
+                // Never an operator's, who said when it ends.
+                let extend = matches!(action, Action::Block(Block { extend: true, .. }));
+                *extends = extend && !*manual;
+                extends.then(|| now.plus(*lasts))
+            }
         };
-        verdict.until = until.map_or(verdict.until, |until| until.max(verdict.until));
-        Some(verdict.until)
-    }
-
-    /// Whether attempts push a block's end out; never an operator's, who said when it ends.
-    fn extends(&self, verdict: &Verdict) -> bool {
-        !verdict.manual && self.may_extend()
-    }
-
-    fn may_extend(&self) -> bool {
-        matches!(self.action, Action::Block(Block { extend: true, .. }))
+        *until = end.map_or(*until, |end| end.max(*until));
+        Some(*until)
     }
 
     /// When the key will have cooled if nothing more comes.
@@ -197,12 +283,20 @@ impl Verdicts {
         deciding.map(|stamp| self.ticks.leaves(stamp, now).plus(self.window))
     }
 
-    /// Begins a throttle; `demand` holds the attempts that are known. At least 0.8 N stand now, so
-    /// that it lasts for a window at least.
-    pub(crate) fn throttle(&self, subject: Subject, demand: Demand, now: Time) -> bool {
+    /// Begins a verdict that lasts until the key has cooled; `demand` holds the attempts that are
+    /// known. At least 0.8 N stand now, so that it lasts for a window at least.
+    pub(crate) fn heat(
+        &self,
+        subject: Subject,
+        demand: Demand,
+        pace: Option<Pace>,
+        now: Time,
+    ) -> bool {
         let soonest = now.plus(self.window);
         let until = self.cools(&demand, now).map_or(soonest, |cool| cool.max(soonest));
-        self.begin(subject.hash, Verdict::new(subject, Kind::Hot(demand), until, now))
+        let pacer = pace.and_then(Pacer::new).map(Box::new);
+        let kind = Kind::Hot { demand, pacer };
+        self.begin(subject.hash, Verdict::new(subject, kind, until, now))
     }
 
     /// Begins a block by the rule's terms, longer if it is a repeat; its length, or `None` where it
@@ -218,7 +312,9 @@ impl Verdicts {
             )
         });
         let hash = subject.hash;
-        let verdict = Verdict::new(subject, Kind::Block { lasts }, now.plus(lasts), now);
+        let forget = (terms.grow.get() > 1).then_some(terms.forget);
+        let kind = Kind::Block { lasts, forget, extends: terms.extend };
+        let verdict = Verdict::new(subject, kind, now.plus(lasts), now);
         self.begin(hash, Verdict { repeat, ..verdict }).then_some(lasts)
     }
 
@@ -234,9 +330,15 @@ impl Verdicts {
             self.say_lifted(&verdict, now);
         }
         self.past.remove_if(hash, |_| true);
-        let verdict = Verdict::new(subject, Kind::Block { lasts }, now.plus(lasts), now);
+        let kind = Kind::Block { lasts, forget: None, extends: false };
+        let verdict = Verdict::new(subject, kind, now.plus(lasts), now);
         self.stand(hash, Verdict { manual: true, ..verdict });
         true
+    }
+
+    /// Whether there is room for a verdict.
+    pub(crate) fn is_roomy(&self) -> bool {
+        self.standing.has_room()
     }
 
     /// Whether there is room for a verdict; counts one that finds none. Asked before one is made
@@ -272,6 +374,17 @@ impl Verdicts {
         verdict.is_some_and(|verdict| self.say_lifted(&verdict, now))
     }
 
+    /// Ends all verdicts, whatever they are, and forgets all past blocks. How many stood.
+    pub(crate) fn lift_all(&self, now: Time) -> usize {
+        let mut stood = 0;
+        self.standing.retain(|_, verdict| {
+            stood += usize::from(self.say_lifted(verdict, now));
+            false
+        });
+        self.past.retain(|_, _| false);
+        stood
+    }
+
     /// Says that an operator ended a verdict, unless it was over; whether it stood.
     fn say_lifted(&self, verdict: &Verdict, now: Time) -> bool {
         let stood = verdict.until > now;
@@ -294,8 +407,7 @@ impl Verdicts {
         if now.as_nanos() >= self.due.load(Acquire) {
             self.sweep(now);
         }
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut events)
+        self.take_events()
     }
 
     fn sweep(&self, now: Time) {
@@ -312,7 +424,7 @@ impl Verdicts {
                 self.say(verdict, Change::GoesOn, verdict.until);
             }
             due = due.min(verdict.until);
-            if matches!(verdict.kind, Kind::Hot(_)) || self.extends(verdict) {
+            if !matches!(verdict.kind, Kind::Block { extends: false, .. }) {
                 due = due.min(verdict.said.1.plus(GOES_ON_EVERY).max(now.plus(LOOK_EVERY)));
             }
             true
@@ -332,19 +444,66 @@ impl Verdicts {
 
     fn ended(&self, hash: u64, verdict: &Verdict) {
         self.say(verdict, Change::Ended, verdict.until);
-        let (Kind::Block { lasts }, Action::Block(terms)) = (&verdict.kind, &self.action) else {
-            return;
-        };
-        let forgotten = verdict.until.plus(terms.forget);
-        if terms.grow.get() > 1 && !verdict.manual {
-            self.past.remove_if(hash, |_| true);
-            if self.past.reserve() {
-                let past = Past { lasts: *lasts, repeat: verdict.repeat, forgotten };
-                self.past.insert_reserved(hash, past);
-            } else {
-                self.forgotten_blocks.fetch_add(1, Relaxed);
-            }
+        let Kind::Block { lasts, forget: Some(forget), .. } = verdict.kind else { return };
+        self.past.remove_if(hash, |_| true);
+        if self.past.reserve() {
+            let forgotten = verdict.until.plus(forget);
+            let past = Past { lasts, repeat: verdict.repeat, forgotten };
+            self.past.insert_reserved(hash, past);
+        } else {
+            self.forgotten_blocks.fetch_add(1, Relaxed);
         }
+    }
+
+    /// The verdicts that stand.
+    pub(crate) fn all(&self, now: Time) -> Vec<StandingVerdict> {
+        let standing = self.standing.map.iter().filter(|verdict| verdict.until > now);
+        standing.map(|verdict| self.shown(&verdict, now)).collect()
+    }
+
+    /// The verdict that stands for a key.
+    pub(crate) fn one(&self, hash: u64, now: Time) -> Option<StandingVerdict> {
+        let verdict = self.standing.map.get(&hash).filter(|verdict| verdict.until > now)?;
+        Some(self.shown(&verdict, now))
+    }
+
+    fn shown(&self, verdict: &Verdict, now: Time) -> StandingVerdict {
+        let attempts = match &verdict.kind {
+            Kind::Hot { demand, .. } => Some(demand.window(&self.ticks).count(demand.state, now).0),
+            Kind::Block { .. } => None,
+        };
+        StandingVerdict {
+            rule: Arc::clone(&self.rule),
+            action: self.action,
+            key: Arc::clone(&verdict.key),
+            since: verdict.since,
+            until: verdict.until,
+            observed: verdict.observed,
+            manual: verdict.manual,
+            repeat: verdict.repeat,
+            attempts,
+        }
+    }
+
+    /// Ends all verdicts, since what they say means nothing any more, but for an operator's, which it
+    /// returns: they belong to the rule's name. All events so far go with them.
+    pub(crate) fn void(&self, now: Time) -> (Vec<StandingVerdict>, Vec<Event>) {
+        let mut by_hand = Vec::new();
+        self.standing.retain(|_, verdict| {
+            if verdict.until <= now {
+                self.say(verdict, Change::Ended, verdict.until);
+            } else if verdict.manual {
+                by_hand.push(self.shown(verdict, now));
+            } else {
+                self.say(verdict, Change::Voided, now);
+            }
+            false
+        });
+        (by_hand, self.take_events())
+    }
+
+    fn take_events(&self) -> Vec<Event> {
+        std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn say(&self, verdict: &Verdict, change: Change, until: Time) {
@@ -355,7 +514,7 @@ impl Verdicts {
         }
         events.push(Event {
             rule: Arc::clone(&self.rule),
-            action: self.action.name(),
+            action: self.action,
             key: Arc::clone(&verdict.key),
             change,
             since: verdict.since,

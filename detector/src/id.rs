@@ -1,0 +1,238 @@
+//! Decision ids: opaque to whoever is refused, and yet they tell the operator of the gate which
+//! refusal it was, without a word of it being kept.
+
+use std::{fmt, str::FromStr};
+
+use siphasher::sip::SipHasher13;
+
+use crate::{Cause, Time};
+
+/// An opaque name of one refusal, printed as a UUID (version 8, RFC 9562).
+///
+/// Only the process that gave it can read it: see [`Engine::refused`](crate::Engine::refused).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecisionId(u128);
+
+/// What an id stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// The position of the rule that answered; `None`: a deny list.
+    pub rule: Option<usize>,
+    /// Why.
+    pub cause: Cause,
+    /// When, to the millisecond.
+    pub at: Time,
+    /// The hash of the key under that rule.
+    pub(crate) hash: u64,
+}
+
+/// A refusal and the key to seal its id with, which is shown to nobody.
+#[derive(Clone, Copy)]
+pub(crate) struct Trace {
+    pub(crate) refused: Refused,
+    pub(crate) serial: u64,
+    pub(crate) secret: IdSecret,
+}
+
+/// Keys decision ids. They are published, and the tables' hash may not withstand that.
+#[derive(Clone, Copy)]
+pub(crate) struct IdSecret(pub(crate) [u64; 2]);
+
+impl fmt::Debug for IdSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IdSecret(..)")
+    }
+}
+
+/// Bits of a UUID that are not its version or variant; half of them on each side of the network.
+const HALF_BITS: u32 = 61;
+const HALF_MASK: u64 = (1 << HALF_BITS) - 1;
+
+/// Rounds of the Feistel network. Four of a pseudo-random function make it one that nobody can tell
+/// from random, whatever they know of other ids (Luby and Rackoff, 1988).
+const ROUNDS: u8 = 4;
+
+const TIME_BITS: u32 = 40;
+const RULE_BITS: u32 = 9;
+const CAUSE_BITS: u32 = 3;
+const SERIAL_BITS: u32 = 6;
+
+const _: () = assert!(
+    64 + TIME_BITS + RULE_BITS + CAUSE_BITS + SERIAL_BITS == 2 * HALF_BITS,
+    "a refusal fills a UUID"
+);
+
+/// Stands for no rule.
+const NO_RULE: u64 = (1 << RULE_BITS) - 1;
+
+const CAUSES: [Cause; 7] = [
+    Cause::Denied,
+    Cause::Quota,
+    Cause::Blocked,
+    Cause::Always,
+    Cause::Pending,
+    Cause::MissingKey { by_client: false },
+    Cause::MissingKey { by_client: true },
+];
+
+impl Trace {
+    pub(crate) fn id(&self) -> DecisionId {
+        let Refused { rule, cause, at, hash } = self.refused;
+        let cause = CAUSES.iter().position(|one| *one == cause).unwrap_or(0) as u64;
+        let rule = rule.map_or(NO_RULE, |rule| rule as u64 & NO_RULE);
+        let millis = at.as_nanos() / 1_000_000 & ((1 << TIME_BITS) - 1);
+        let mut bits = u128::from(hash);
+        for (value, width) in [
+            (millis, TIME_BITS),
+            (rule, RULE_BITS),
+            (cause, CAUSE_BITS),
+            (self.serial, SERIAL_BITS),
+        ] {
+            bits = bits << width | u128::from(value & ((1 << width) - 1));
+        }
+        DecisionId::from_bits(mixed(bits, self.secret, 0..ROUNDS))
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id())
+    }
+}
+
+impl DecisionId {
+    /// What the id stands for under this secret; `None` if it cannot be one of ours.
+    pub(crate) fn open(self, secret: IdSecret) -> Option<Refused> {
+        let bits = swapped(mixed(swapped(self.bits()), secret, (0..ROUNDS).rev()));
+        let field = |shift: u32, width: u32| (bits >> shift) as u64 & ((1 << width) - 1);
+        let rule_at = SERIAL_BITS + CAUSE_BITS;
+        let rule = field(rule_at, RULE_BITS);
+        let millis = field(rule_at + RULE_BITS, TIME_BITS);
+        Some(Refused {
+            rule: (rule != NO_RULE).then_some(usize::try_from(rule).ok()?),
+            cause: *CAUSES.get(usize::try_from(field(SERIAL_BITS, CAUSE_BITS)).ok()?)?,
+            at: Time::from_nanos(millis * 1_000_000),
+            hash: (bits >> (rule_at + RULE_BITS + TIME_BITS)) as u64,
+        })
+    }
+
+    /// 122 bits, around the six that say that this is a UUID of version 8.
+    fn from_bits(bits: u128) -> Self {
+        let (high, middle, low) = (bits >> 74, bits >> 62 & 0xfff, bits & ((1 << 62) - 1));
+        DecisionId(high << 80 | 0x8 << 76 | middle << 64 | 0b10 << 62 | low)
+    }
+
+    fn bits(self) -> u128 {
+        (self.0 >> 80) << 74 | (self.0 >> 64 & 0xfff) << 62 | self.0 & ((1 << 62) - 1)
+    }
+}
+
+/// A Feistel network over 122 bits.
+#[expect(clippy::cast_possible_truncation, reason = "both halves are kept")]
+fn mixed(bits: u128, secret: IdSecret, rounds: impl Iterator<Item = u8>) -> u128 {
+    let (mut left, mut right) = ((bits >> HALF_BITS) as u64, bits as u64 & HALF_MASK);
+    for round in rounds {
+        let mut input = [0; 9];
+        input[..8].copy_from_slice(&right.to_le_bytes());
+        input[8] = round;
+        let hash = SipHasher13::new_with_keys(secret.0[0], secret.0[1]).hash(&input);
+        (left, right) = (right, (left ^ hash) & HALF_MASK);
+    }
+    u128::from(left) << HALF_BITS | u128::from(right)
+}
+
+/// Left and right change places: so a network whose rounds run backwards undoes it.
+fn swapped(bits: u128) -> u128 {
+    (bits & u128::from(HALF_MASK)) << HALF_BITS | bits >> HALF_BITS
+}
+
+impl fmt::Display for DecisionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.0;
+        write!(
+            f,
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            id >> 96,
+            id >> 80 & 0xffff,
+            id >> 64 & 0xffff,
+            id >> 48 & 0xffff,
+            id & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// Not a decision id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a decision id such as 1b4e28ba-2fa1-8a2e-883f-0016d3cca427")]
+pub struct DecisionIdError;
+
+impl FromStr for DecisionId {
+    type Err = DecisionIdError;
+
+    /// Reads the printed form, with or without `urn:uuid:` before it.
+    fn from_str(text: &str) -> Result<Self, DecisionIdError> {
+        let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
+        let widths = text.split('-').map(str::len);
+        let digits: String = text.split('-').collect();
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let id = u128::from_str_radix(&digits, 16).map_err(|_| DecisionIdError)?;
+        let is_ours = id >> 76 & 0xf == 8 && id >> 62 & 3 == 2;
+        let fits = widths.eq([8, 4, 4, 4, 12]) && is_hex && is_ours;
+        fits.then_some(DecisionId(id)).ok_or(DecisionIdError)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn trace(rule: Option<usize>, cause: usize, millis: u64, hash: u64, serial: u64) -> Trace {
+        let at = Time::from_nanos(millis * 1_000_000);
+        let refused = Refused { rule, cause: CAUSES[cause], at, hash };
+        Trace { refused, serial, secret: IdSecret([3, 4]) }
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_tells_its_own_process_what_it_stands_for(
+            rule in prop::option::of(0..256usize),
+            cause in 0..CAUSES.len(),
+            millis in 0..1u64 << TIME_BITS,
+            hash: u64,
+            serial: u64,
+        ) {
+            let trace = trace(rule, cause, millis, hash, serial);
+            let id: DecisionId = trace.id().to_string().parse().unwrap();
+            prop_assert_eq!(id, trace.id());
+            prop_assert_eq!(id.open(IdSecret([3, 4])), Some(trace.refused));
+            prop_assert_ne!(id.open(IdSecret([3, 5])), Some(trace.refused), "to another it says nothing");
+        }
+    }
+
+    #[test]
+    fn ids_of_one_key_have_nothing_in_common() {
+        let ids: Vec<u128> = (0..64).map(|serial| trace(Some(1), 1, 5, 7, serial).id().0).collect();
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+        let differing =
+            ids.windows(2).map(|pair| (pair[0] ^ pair[1]).count_ones()).sum::<u32>() / 63;
+        assert!((52..=70).contains(&differing), "{differing} of 122 bits differ");
+    }
+
+    #[test]
+    fn what_is_no_id_is_not_read() {
+        let id = trace(None, 0, 1, 2, 3).id().to_string();
+        assert!(format!("urn:uuid:{id}").parse::<DecisionId>().is_ok());
+        for text in
+            ["", "x", "client=203.0.113.9", &id[1..], &format!("{id}0"), &id.replace('-', "")]
+        {
+            assert_eq!(text.parse::<DecisionId>(), Err(DecisionIdError), "{text}");
+        }
+        let version_4 = format!("{}4{}", &id[..14], &id[15..]);
+        assert_eq!(version_4.parse::<DecisionId>(), Err(DecisionIdError));
+    }
+}
