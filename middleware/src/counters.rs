@@ -44,10 +44,15 @@ impl Published {
         let unusable_hops = shared.notices.unusable_hops.load(Relaxed);
         raise(&counter!("hotgate_no_peer_total"), &mut self.no_peer, no_peer);
         raise(&counter!("hotgate_unusable_hops_total"), &mut self.unusable_hops, unusable_hops);
-        raise(&counter!("hotgate_denied_total"), &mut self.denied, shared.engine.denied());
+        raise(
+            &counter!("hotgate_denied_total"),
+            &mut self.denied,
+            shared.active.load().engine.denied(),
+        );
 
-        let counts = shared.engine.counts();
-        let rules = shared.engine.rules().rules().iter().zip(counts);
+        let active = shared.active.load();
+        let counts = active.engine.counts();
+        let rules = active.engine.rules().rules().iter().zip(counts);
         for ((rule, now), published) in rules.zip(&mut self.rules) {
             published.publish(rule, now);
             if now.unkeyed >= UNKEYED_TOLD_FROM && now.matched == 0 && !published.told_unkeyed {

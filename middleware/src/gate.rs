@@ -11,18 +11,21 @@ use std::{
     },
 };
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
-use hotgate_detector::{Charges, Engine, Outcome, Time};
+use hotgate_detector::{Charges, Outcome, Time};
 use http::{Response, request::Parts};
 use smallvec::SmallVec;
 
 use crate::{
     BuildError, GateBuilder, GateLayer,
+    active::Active,
+    control::Control,
     counters::Published,
     facts,
+    hooks::Hooks,
     log::{Notices, RefusalLog},
-    peer::{self, PeerFn},
-    refusal,
+    peer, refusal,
 };
 
 /// The engine inside one service instance.
@@ -36,11 +39,11 @@ pub struct Gate(Arc<Shared>);
 pub(crate) struct Shared {
     /// Which of the process's gates this is.
     pub(crate) number: u64,
-    pub(crate) engine: Engine,
+    /// The rules in force. Requests load it, whoever changes it holds `control`.
+    pub(crate) active: ArcSwap<Active>,
+    pub(crate) control: Mutex<Control>,
     pub(crate) clock: Clock,
-    /// Whether anything in the rules asks who the client is.
-    pub(crate) needs_client: bool,
-    pub(crate) peer: Option<Box<PeerFn>>,
+    pub(crate) hooks: Hooks,
     pub(crate) notices: Notices,
     pub(crate) refusals: RefusalLog,
     pub(crate) published: Mutex<Published>,
@@ -110,9 +113,10 @@ impl Gate {
         if shared.doors.load(Relaxed) > 1 && !self.is_first_to_count(parts) {
             return Admission::Admitted(None);
         }
-        let client = if shared.needs_client { shared.client(parts) } else { None };
+        let active = shared.active.load();
+        let client = if active.asks_client { shared.client(&active, parts) } else { None };
         let now = shared.clock.now();
-        let mut decision = shared.engine.decide(&facts::of(parts, client), now);
+        let mut decision = active.engine.decide(&facts::of(parts, client), now);
         if let Some(refusal) = &decision.refusal {
             shared.refusals.log(refusal, now);
             let mut response = refusal::answer(refusal, &parts.method);
@@ -161,9 +165,9 @@ struct CountedByFirst;
 struct CountedBy(SmallVec<[u64; 1]>);
 
 impl Shared {
-    fn client(&self, parts: &Parts) -> Option<IpAddr> {
-        let peer = peer::find(self.peer.as_deref(), parts);
-        let resolved = self.engine.rules().client().resolve(peer, &parts.headers);
+    fn client(&self, active: &Active, parts: &Parts) -> Option<IpAddr> {
+        let peer = peer::find(self.hooks.peer.as_deref(), parts);
+        let resolved = active.engine.rules().client().resolve(peer, &parts.headers);
         self.notices.client(peer, &resolved);
         resolved.client
     }
@@ -171,7 +175,8 @@ impl Shared {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("app", &self.0.engine.rules().app()).finish_non_exhaustive()
+        let active = self.0.active.load();
+        f.debug_struct("Gate").field("app", &active.engine.rules().app()).finish_non_exhaustive()
     }
 }
 
@@ -191,7 +196,7 @@ impl Pending {
         let charges = std::mem::take(&mut self.charges);
         if !charges.is_empty() {
             let shared = &*self.gate.0;
-            shared.engine.settle(charges, outcome, shared.clock.now());
+            shared.active.load().engine.settle(charges, outcome, shared.clock.now());
         }
     }
 }

@@ -84,14 +84,17 @@
 //! `hotgate_denied_total`, `hotgate_no_peer_total` and `hotgate_unusable_hops_total`. Keys are never
 //! labels.
 
+mod active;
 mod body;
 mod builder;
+mod control;
 mod counters;
 mod error;
 mod facts;
 mod fields;
 mod future;
 mod gate;
+mod hooks;
 mod layer;
 mod log;
 mod peer;

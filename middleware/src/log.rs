@@ -45,6 +45,7 @@ pub(crate) fn verdict(event: &Event) {
         Change::GoesOn => say!(info, "still hot"),
         Change::Ended => say!(info, "cooled"),
         Change::Lifted => say!(info, "lifted"),
+        Change::Voided => say!(info, "void, since the rule means something else now"),
         _ => say!(info, "changed"),
     }
 }
@@ -68,7 +69,7 @@ impl RefusalLog {
         }
         tracing::info!(
             target: TARGET,
-            id = %refusal.id,
+            id = %refusal.id(),
             rule = refusal.rule.as_deref(),
             status = refusal.status.as_u16(),
             cause = ?refusal.cause,

@@ -97,7 +97,7 @@ fn document(refusal: &Refusal, told: &Told<'_>) -> Bytes {
         title,
         status: refusal.status.as_u16(),
         detail: detail(refusal, told),
-        instance: format!("urn:uuid:{}", refusal.id),
+        instance: format!("urn:uuid:{}", refusal.id()),
         violated_policies: told.rule.map(|rule| [rule]),
     };
     serde_json::to_vec(&problem).expect("strings and numbers can be written as JSON").into()

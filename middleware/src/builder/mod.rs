@@ -5,22 +5,26 @@ use std::{
     fs::{self, File},
     io::Read as _,
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex, mpsc},
     time::SystemTime,
 };
 
+use arc_swap::ArcSwap;
 use hotgate_detector::{Config, Engine};
-use hotgate_rules::{KeySpec, PartKind, Peer, RuleSet};
+use hotgate_rules::{Commands, Peer, RuleSet};
 use http::request::Parts;
 use siphasher::sip128::SipHasher24;
 
 use crate::{
     BuildError, Gate,
+    active::{Active, what_asks_for_the_client},
+    control::Control,
     counters::Published,
     error::SECRET_BYTES_MIN,
     gate::{self, Clock, Shared},
+    hooks::Hooks,
     log::{self, Notices, RefusalLog},
-    peer::{KNOWS_PEERS, PeerFn},
+    peer::KNOWS_PEERS,
     worker::Worker,
 };
 
@@ -29,7 +33,7 @@ use crate::{
 #[must_use]
 pub struct GateBuilder {
     rules: Option<Source>,
-    peer: Option<Box<PeerFn>>,
+    hooks: Hooks,
 }
 
 enum Source {
@@ -57,7 +61,7 @@ impl GateBuilder {
     /// It is about the connection. Whom a proxy speaks for is up to `[client]` of the rules: what a
     /// header says must not come in here.
     pub fn peer(mut self, find: impl Fn(&Parts) -> Option<Peer> + Send + Sync + 'static) -> Self {
-        self.peer = Some(Box::new(find));
+        self.hooks.peer = Some(Box::new(find));
         self
     }
 
@@ -79,10 +83,10 @@ impl GateBuilder {
             Source::File(path) => (read_rules(&path)?, Some(path)),
             Source::Set(rules) => (*rules, None),
         };
-        let needs = what_needs_the_client(&rules);
-        if let Some(what) = &needs
+        let asks = what_asks_for_the_client(&rules);
+        if let Some(what) = &asks
             && !KNOWS_PEERS
-            && self.peer.is_none()
+            && self.hooks.peer.is_none()
         {
             return Err(BuildError::NoPeer { what: what.clone() });
         }
@@ -91,12 +95,14 @@ impl GateBuilder {
         say_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
         let published = Published::new(rules.rules().len());
+        let commands = Commands::default();
+        let engine = Engine::new(rules.under(&commands), config);
         let shared = Arc::new(Shared {
             number: gate::next_number(),
-            engine: Engine::new(rules, config),
+            active: ArcSwap::from_pointee(Active::new(engine)),
+            control: Mutex::new(Control { rules, commands, file }),
             clock: Clock::new(clock),
-            needs_client: needs.is_some(),
-            peer: self.peer,
+            hooks: self.hooks,
             notices: Notices::default(),
             refusals: RefusalLog::default(),
             published: published.into(),
@@ -123,15 +129,6 @@ fn read_rules(path: &Path) -> Result<RuleSet, BuildError> {
     };
     let text = read().map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
     text.parse().map_err(|problems| BuildError::Rules { path: path.to_owned(), problems })
-}
-
-/// The first thing in the rules that needs the client's address.
-fn what_needs_the_client(rules: &RuleSet) -> Option<String> {
-    let asks =
-        |key: &KeySpec| key.parts().flatten().any(|kind| matches!(kind, PartKind::Client { .. }));
-    let rule = rules.rules().iter().find(|rule| asks(&rule.key));
-    rule.map(|rule| format!("the key of rule {:?}", rule.name))
-        .or_else(|| (!rules.lists().is_empty()).then(|| "[[allow]] or [[deny]]".to_owned()))
 }
 
 fn config(rules: &RuleSet, folder: &Path) -> Result<Config, BuildError> {

@@ -54,8 +54,8 @@ fn rules_by_client_need_a_way_to_know_the_peer() {
 }
 
 #[test]
-fn what_needs_the_client_is_found_in_fallbacks_and_lists() {
-    let needs = |rules: String| what_needs_the_client(&rules.parse().unwrap()).is_some();
+fn what_asks_for_the_client_is_found_in_fallbacks_and_lists() {
+    let needs = |rules: String| what_asks_for_the_client(&rules.parse().unwrap()).is_some();
     assert!(needs(BY_CLIENT.replace("\"client\"", "\"bearer|client\"")));
     assert!(needs(BY_CLIENT.replace("\"client\"", "\"path\", \"client/24\"")));
     assert!(!needs(BY_CLIENT.replace("\"client\"", "\"host\"")));

@@ -48,7 +48,7 @@ impl Shared {
     fn tick(&self) {
         let _ = catch_unwind(AssertUnwindSafe(|| {
             let now = self.clock.now();
-            for event in self.engine.tick(now) {
+            for event in self.active.load().engine.tick(now) {
                 log::verdict(&event);
             }
             self.refusals.say_rest(now);

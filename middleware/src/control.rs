@@ -1,0 +1,30 @@
+//! Changes of the rules in force: other rules from the file, and operators' commands.
+
+use std::{path::PathBuf, sync::Arc};
+
+use hotgate_rules::{Commands, RuleSet};
+
+use crate::{active::Active, gate::Shared};
+
+/// What the rules in force are made of. Whoever changes them holds it, so that changes come one after
+/// another.
+pub(crate) struct Control {
+    /// The rules as the file has them.
+    pub(crate) rules: RuleSet,
+    /// What operators said over it.
+    pub(crate) commands: Commands,
+    /// Where the rules came from.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Shared {
+    /// Puts in force what `control` holds. Counts and verdicts go on.
+    pub(crate) fn enforce(&self, control: &Control) {
+        let now = self.clock.now();
+        let rules = control.rules.under(&control.commands);
+        let engine = self.active.load().engine.succeed(rules, now);
+        let active = Arc::new(Active::new(engine));
+        self.active.store(Arc::clone(&active));
+        active.engine.settle_memory();
+    }
+}
