@@ -211,22 +211,38 @@ impl Engine {
     /// The short way: where every matching rule is plain, and every key has its place, is under no
     /// verdict and below its limit, all are charged and there is nothing to say. Otherwise nothing is
     /// done: false.
+    #[inline]
     fn pass_calmly(&self, bits: RuleBits, facts: &Facts<'_>, now: Time) -> bool {
         if facts.method == Some(&http::Method::OPTIONS) {
             return false;
         }
+        let mut matched = positions(bits);
+        match (matched.next(), matched.next()) {
+            (None, _) => true,
+            (Some(index), None) => self.pass_one_calmly(index, facts, now),
+            _ => self.pass_all_calmly(bits, facts, now),
+        }
+    }
+
+    #[inline]
+    fn pass_one_calmly(&self, index: usize, facts: &Facts<'_>, now: Time) -> bool {
+        let Some(hash) = self.plain_hash(index, facts, now) else { return false };
+        let state = &self.states[index];
+        let Some(counting) = &state.counting else { return false };
+        let Some(key) = counting.table.calm(hash, now) else { return false };
+        key.push(counting.limit, now);
+        count(&state.counters.stripe(hash).matched);
+        true
+    }
+
+    fn pass_all_calmly(&self, bits: RuleBits, facts: &Facts<'_>, now: Time) -> bool {
         // Keys first: they may ask functions of the service, which must not run under a lock.
         let mut hashed: SmallVec<[(usize, u64); CALM_MAX]> = SmallVec::new();
         for index in positions(bits) {
-            let state = &self.states[index];
-            if hashed.len() == CALM_MAX || !state.is_plain || !state.is_on(now) {
-                return false;
+            match self.plain_hash(index, facts, now) {
+                Some(hash) if hashed.len() < CALM_MAX => hashed.push((index, hash)),
+                _ => return false,
             }
-            let mut hasher = self.hasher.build_hasher();
-            if self.rules.rules()[index].hash_key(facts, &mut hasher).is_err() {
-                return false;
-            }
-            hashed.push((index, hasher.finish()));
         }
         let mut calm: SmallVec<[Calm<'_>; CALM_MAX]> = SmallVec::new();
         for (index, hash) in &hashed {
@@ -236,14 +252,28 @@ impl Engine {
                 None => return false,
             }
         }
-        for (key, (index, hash)) in calm.into_iter().zip(hashed) {
-            let state = &self.states[index];
-            if let Some(counting) = &state.counting {
+        for (key, (index, _)) in calm.iter().zip(&hashed) {
+            if let Some(counting) = &self.states[*index].counting {
                 key.push(counting.limit, now);
             }
-            count(&state.counters.stripe(hash).matched);
+        }
+        drop(calm);
+        for (index, hash) in hashed {
+            count(&self.states[index].counters.stripe(hash).matched);
         }
         true
+    }
+
+    /// The hash of a request's key under a plain rule.
+    #[inline]
+    fn plain_hash(&self, index: usize, facts: &Facts<'_>, now: Time) -> Option<u64> {
+        let state = &self.states[index];
+        if !state.is_plain || !state.is_on(now) {
+            return None;
+        }
+        let mut hasher = self.hasher.build_hasher();
+        self.rules.rules()[index].hash_key(facts, &mut hasher).ok()?;
+        Some(hasher.finish())
     }
 
     /// Lets the matching rules speak: all are checked, then all are charged.

@@ -4,7 +4,7 @@ use http::Method;
 
 use crate::{
     Pattern, RequestPath,
-    pattern::{Segment, Segments, covers_method, segments_of},
+    pattern::{Segment, covers_method},
 };
 
 /// Rules a file can have.
@@ -53,8 +53,9 @@ impl Bits {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
-    fn join(&mut self, other: &Bits) {
-        for (word, other) in self.0.iter_mut().zip(other.0) {
+    /// Joins the first `words` of another, which has no more.
+    fn join(&mut self, other: &Bits, words: usize) {
+        for (word, other) in self.0.iter_mut().zip(other.0).take(words) {
             *word |= other;
         }
     }
@@ -69,9 +70,9 @@ struct Seen {
 }
 
 impl Seen {
-    fn join(&mut self, other: &Seen) {
-        self.matched.join(&other.matched);
-        self.except.join(&other.except);
+    fn join(&mut self, other: &Seen, words: usize) {
+        self.matched.join(&other.matched, words);
+        self.except.join(&other.except, words);
         self.exempt |= other.exempt;
     }
 }
@@ -88,30 +89,45 @@ pub(crate) struct Matcher {
     nodes: Vec<Node>,
     /// The rules whose `match` is left out.
     always: Bits,
+    /// Words of a [`Bits`] that any rule is in.
+    words: usize,
 }
 
 /// A node of the tree, by the segments that lead to it.
 #[derive(Clone, Debug, Default)]
 struct Node {
+    /// The heads of the literals, sorted as they are.
+    heads: Vec<u64>,
     /// Sorted by (head, text).
     literals: Vec<Literal>,
     /// Where `{name}` leads.
     param: Option<usize>,
     /// Patterns that end here.
-    ends: Ends,
+    ends: Vec<End>,
     /// Patterns whose `{*rest}` begins here.
-    rests: Ends,
+    rests: Vec<End>,
 }
-
-/// What patterns that end at one node mean, by their methods.
-type Ends = Vec<(Option<Method>, Seen)>;
 
 /// Where a segment's text leads.
 #[derive(Clone, Debug)]
 struct Literal {
-    head: u64,
-    text: Box<str>,
+    text: Box<[u8]>,
     node: usize,
+}
+
+/// What patterns that end at one node with one method mean.
+#[derive(Clone, Debug)]
+struct End {
+    method: Option<Method>,
+    seen: Seen,
+}
+
+/// A form of a request's path on its way through the tree.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    method: Option<&'a Method>,
+    segments: Segments<'a>,
+    words: usize,
 }
 
 impl Matcher {
@@ -121,11 +137,12 @@ impl Matcher {
         exempt: &[Pattern],
         rules: impl Iterator<Item = (Option<&'p [Pattern]>, &'p [Pattern])>,
     ) -> Self {
-        let mut matcher = Matcher { nodes: vec![Node::default()], always: Bits::default() };
+        let mut matcher = Matcher { nodes: vec![Node::default()], ..Matcher::default() };
         for pattern in exempt {
             matcher.insert(pattern, |seen| seen.exempt = true);
         }
         for (index, (patterns, except)) in rules.take(RULES_MAX).enumerate() {
+            matcher.words = index / 64 + 1;
             match patterns {
                 None => matcher.always.insert(index),
                 Some(patterns) => {
@@ -154,7 +171,7 @@ impl Matcher {
         let mut seen = self.seen(method, path.raw());
         if !path.is_normal() {
             let normal = self.seen(method, path.normal());
-            seen.matched.join(&normal.matched);
+            seen.matched.join(&normal.matched, self.words);
             for (word, other) in seen.except.0.iter_mut().zip(normal.except.0) {
                 *word &= other;
             }
@@ -164,8 +181,8 @@ impl Matcher {
             return Matched { bits: Bits::default(), exempt: true };
         }
         let mut bits = self.always;
-        bits.join(&seen.matched);
-        for (word, except) in bits.0.iter_mut().zip(seen.except.0) {
+        bits.join(&seen.matched, self.words);
+        for (word, except) in bits.0.iter_mut().zip(seen.except.0).take(self.words) {
             *word &= !except;
         }
         Matched { bits, exempt: false }
@@ -182,31 +199,24 @@ impl Matcher {
 
     fn seen(&self, method: Option<&Method>, form: &str) -> Seen {
         let mut seen = Seen::default();
-        if let (Some(root), Some(segments)) = (self.nodes.first(), segments_of(form)) {
-            self.walk(root, segments, method, &mut seen);
+        if let (Some(root), Some(segments)) = (self.nodes.first(), Segments::of(form)) {
+            self.walk(root, Walk { method, segments, words: self.words }, &mut seen);
         }
         seen
     }
 
     /// Recurses only where a segment leads on in two ways, so at most as deep as a pattern is long.
-    fn walk<'n>(
-        &'n self,
-        mut node: &'n Node,
-        mut segments: Segments<'_>,
-        method: Option<&Method>,
-        seen: &mut Seen,
-    ) {
+    fn walk<'n>(&'n self, mut node: &'n Node, mut walk: Walk<'_>, seen: &mut Seen) {
         loop {
-            join_covering(&node.rests, method, seen);
-            let Some(segment) = segments.next() else {
-                return join_covering(&node.ends, method, seen);
+            walk.join(&node.rests, seen);
+            let Some((head, segment)) = walk.segments.next() else {
+                return walk.join(&node.ends, seen);
             };
-            let literal = node.literal(segment);
-            node = match (literal, node.param) {
+            node = match (node.literal(head, segment), node.param) {
                 (None, None) => return,
                 (Some(next), None) | (None, Some(next)) => &self.nodes[next],
                 (Some(literal), Some(param)) => {
-                    self.walk(&self.nodes[literal], segments, method, seen);
+                    self.walk(&self.nodes[literal], walk, seen);
                     &self.nodes[param]
                 }
             };
@@ -219,7 +229,7 @@ impl Matcher {
             let mut rest = false;
             for segment in spelling {
                 at = match segment {
-                    Segment::Literal(text) => self.literal_child(at, text),
+                    Segment::Literal(text) => self.literal_child(at, text.as_bytes()),
                     Segment::Param(_) => self.param_child(at),
                     Segment::Rest(_) => {
                         rest = true;
@@ -229,26 +239,27 @@ impl Matcher {
             }
             let node = &mut self.nodes[at];
             let ends = if rest { &mut node.rests } else { &mut node.ends };
-            let place = ends.iter().position(|(method, _)| *method == pattern.method);
+            let place = ends.iter().position(|end| end.method == pattern.method);
             let place = place.unwrap_or_else(|| {
-                ends.push((pattern.method.clone(), Seen::default()));
+                ends.push(End { method: pattern.method.clone(), seen: Seen::default() });
                 ends.len() - 1
             });
-            mark(&mut ends[place].1);
+            mark(&mut ends[place].seen);
         }
     }
 
-    fn literal_child(&mut self, at: usize, text: &str) -> usize {
-        match self.nodes[at].place(text) {
-            Ok(place) => self.nodes[at].literals[place].node,
-            Err(place) => {
-                let node = self.nodes.len();
-                let literal = Literal { head: head(text), text: text.into(), node };
-                self.nodes[at].literals.insert(place, literal);
-                self.nodes.push(Node::default());
-                node
-            }
+    fn literal_child(&mut self, at: usize, text: &[u8]) -> usize {
+        let new = self.nodes.len();
+        let (node, head) = (&mut self.nodes[at], head(text));
+        if let Some(child) = node.literal(head, text) {
+            return child;
         }
+        let before = |place: usize| (node.heads[place], &*node.literals[place].text) < (head, text);
+        let place = (0..node.heads.len()).take_while(|place| before(*place)).count();
+        node.heads.insert(place, head);
+        node.literals.insert(place, Literal { text: text.into(), node: new });
+        self.nodes.push(Node::default());
+        new
     }
 
     fn param_child(&mut self, at: usize) -> usize {
@@ -263,38 +274,97 @@ impl Matcher {
 }
 
 impl Node {
-    fn literal(&self, segment: &str) -> Option<usize> {
-        self.place(segment).ok().map(|place| self.literals[place].node)
-    }
-
-    /// Where the literal stands, or where it would.
-    fn place(&self, text: &str) -> Result<usize, usize> {
-        if self.literals.is_empty() {
-            return Err(0);
-        }
-        let head = head(text);
-        self.literals.binary_search_by(|own| (own.head, &*own.text).cmp(&(head, text)))
+    /// Where a segment that begins with `head` leads by its text.
+    #[inline]
+    fn literal(&self, head: u64, segment: &[u8]) -> Option<usize> {
+        let first = self.heads.partition_point(|own| *own < head);
+        let same = self.heads[first..].iter().take_while(|own| **own == head);
+        let literals = same.zip(&self.literals[first..]).map(|(_, literal)| literal);
+        literals.into_iter().find(|literal| literal.is(segment)).map(|literal| literal.node)
     }
 }
 
-fn join_covering(ends: &Ends, method: Option<&Method>, seen: &mut Seen) {
-    for (own, end) in ends {
-        if own.as_ref().is_none_or(|own| covers_method(own, method)) {
-            seen.join(end);
+impl Literal {
+    /// Whether this is the text of a segment whose head is the same.
+    #[inline]
+    fn is(&self, segment: &[u8]) -> bool {
+        self.text.len() == segment.len()
+            && self.text.get(HEAD_BYTES..).unwrap_or_default()
+                == segment.get(HEAD_BYTES..).unwrap_or_default()
+    }
+}
+
+impl Walk<'_> {
+    #[inline]
+    fn join(&self, ends: &[End], seen: &mut Seen) {
+        for end in ends {
+            if end.method.as_ref().is_none_or(|own| covers_method(own, self.method)) {
+                seen.join(&end.seen, self.words);
+            }
         }
     }
 }
 
-/// A text's first eight bytes as a number, zeros after its end: almost always enough to tell a
-/// node's literals apart, in one comparison each.
-fn head(text: &str) -> u64 {
-    match text.as_bytes().first_chunk() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let octets = text.bytes().fold(0, |head, octet| head << 8 | u64::from(octet));
-            octets << (8 * (8 - text.len())).min(63)
-        }
+/// How many bytes of a segment are compared as one number: almost always enough to tell a node's
+/// literals apart.
+const HEAD_BYTES: usize = size_of::<u64>();
+
+/// A text's first bytes as a number, the first one lowest, zeros after its end.
+fn head(text: &[u8]) -> u64 {
+    match text.first_chunk() {
+        Some(head) => u64::from_le_bytes(*head),
+        None => text.iter().rev().fold(0, |head, octet| head << 8 | u64::from(*octet)),
     }
+}
+
+/// The segments of a path that are still to come, each with its head.
+///
+/// One trailing slash is dropped, but never a segment before it: a router takes `//` for `/{x}/`
+/// with an empty `x`.
+#[derive(Clone, Copy, Debug)]
+struct Segments<'a>(Option<&'a [u8]>);
+
+impl<'a> Segments<'a> {
+    /// Of one form of a path; `None` where it is no path.
+    fn of(form: &'a str) -> Option<Self> {
+        let rest = form.as_bytes().strip_prefix(b"/")?;
+        Some(Segments((!rest.is_empty()).then(|| rest.strip_suffix(b"/").unwrap_or(rest))))
+    }
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = (u64, &'a [u8]);
+
+    /// Looks for the slash in eight octets at once: most segments end there.
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.0?;
+        let word = head(rest);
+        let (head, length) = match first_slash(word) {
+            Some(length) => (word & !(u64::MAX << (8 * length)), Some(length)),
+            None => {
+                let later = rest.get(HEAD_BYTES..).unwrap_or_default();
+                let slash = later.iter().position(|octet| *octet == b'/');
+                (word, slash.map(|slash| HEAD_BYTES + slash))
+            }
+        };
+        let Some((segment, rest)) = length.and_then(|length| rest.split_at_checked(length)) else {
+            self.0 = None;
+            return Some((head, rest));
+        };
+        self.0 = rest.get(1..);
+        Some((head, segment))
+    }
+}
+
+/// How many of eight octets, the first one lowest, stand before the first slash among them.
+#[inline]
+fn first_slash(word: u64) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    // Where an octet is zero its high bit is set; above the first such octet, it may be by a carry.
+    let others = word ^ (ONES * b'/' as u64);
+    let zeros = others.wrapping_sub(ONES) & !others & (ONES << 7);
+    (zeros != 0).then(|| zeros.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Table {
 impl Calm<'_> {
     /// Counts an event.
     #[inline]
-    pub(crate) fn push(self, limit: Limit, now: Time) {
+    pub(crate) fn push(&self, limit: Limit, now: Time) {
         let place = &self.line.0.places[usize::from(self.way)];
         let words = self.table.arena.of(place_index(self.home, self.way));
         place.push(words, limit, &self.table.ticks, now);

@@ -130,31 +130,11 @@ pub(crate) fn covers_method(own: &Method, request: Option<&Method>) -> bool {
     request.is_some_and(|request| own == request || (own == Method::GET && request == Method::HEAD))
 }
 
-/// The segments of one form of a path; `None` where it is no path.
-///
-/// One trailing slash is dropped, but never a segment before it: a router takes `//` for `/{x}/`
-/// with an empty `x`.
-pub(crate) fn segments_of(form: &str) -> Option<Segments<'_>> {
+/// The segments of one form of a path, without one trailing slash; `None` where it is no path.
+fn segments_of(form: &str) -> Option<impl Iterator<Item = &str>> {
     let rest = form.strip_prefix('/')?;
-    Some(Segments((!rest.is_empty()).then(|| rest.strip_suffix('/').unwrap_or(rest))))
-}
-
-/// The segments of a path that are still to come.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Segments<'a>(Option<&'a str>);
-
-impl<'a> Iterator for Segments<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        let rest = self.0?;
-        // By octets: paths are short, and so is this, against a search set up for long texts.
-        let Some(slash) = rest.bytes().position(|octet| octet == b'/') else {
-            return self.0.take();
-        };
-        self.0 = Some(&rest[slash + 1..]);
-        Some(&rest[..slash])
-    }
+    let segments = (!rest.is_empty()).then(|| rest.strip_suffix('/').unwrap_or(rest).split('/'));
+    Some(segments.into_iter().flatten())
 }
 
 fn fits(pattern: &[Segment], form: &str) -> bool {
