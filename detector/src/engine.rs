@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::{
     Cause, Charges, Config, Decision, Door, Event, Finding, Outcome, Refusal, Refused, RuleCounts,
     Time,
-    counters::count,
+    counters::{count, count_up_to},
     counting::{RuleState, Succession},
     door::{Doors, RuleBits, positions},
     id::{IdSecret, Trace},
@@ -204,6 +204,12 @@ impl Engine {
         }
         if !self.pass_calmly(bits, facts, now) {
             self.judge(bits, facts, now, &mut decision);
+        }
+        if door == Door::Outer && decision.refusal.is_none() {
+            for index in positions(self.doors.at(Door::Inner, matched.bits())) {
+                let counter = &self.states[index].counters.stripe(0).sent_on;
+                count_up_to(RuleCounts::SENT_ON_MAX, counter);
+            }
         }
         decision
     }
@@ -402,6 +408,7 @@ impl Engine {
                 decision.findings.push(Finding {
                     rule: Arc::clone(&probe.rule.name),
                     index: probe.index,
+                    terms: probe.terms,
                     hot: probe.is_hot(),
                     until: probe.until,
                     acts: probe.acts(),

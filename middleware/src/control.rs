@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use hotgate_rules::{Commands, RuleSet};
 
-use crate::{active::Active, gate::Shared};
+use crate::{active::Active, gate::Shared, needs::Bodies};
 
 /// What the rules in force are made of. Whoever changes them holds it, so that changes come one after
 /// another.
@@ -13,6 +13,8 @@ pub(crate) struct Control {
     pub(crate) rules: RuleSet,
     /// What operators said over it.
     pub(crate) commands: Commands,
+    /// What the files hold that the rules answer with.
+    pub(crate) bodies: Bodies,
     /// Where the rules came from.
     pub(crate) file: Option<PathBuf>,
 }
@@ -23,7 +25,7 @@ impl Shared {
         let now = self.clock.now();
         let rules = control.rules.under(&control.commands);
         let engine = self.active.load().engine.succeed(rules, now);
-        let active = Arc::new(Active::new(engine));
+        let active = Arc::new(Active::new(engine, &control.bodies));
         self.active.store(Arc::clone(&active));
         active.engine.settle_memory();
     }
