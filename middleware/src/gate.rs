@@ -102,6 +102,10 @@ impl Gate {
         Gate(shared)
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0
+    }
+
     pub(crate) fn count_door(&self) {
         self.0.doors.fetch_add(1, Relaxed);
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use hotgate_detector::{Config, Engine};
+use hotgate_detector::{Config, Engine, Time};
 use hotgate_rules::{Commands, Peer, RuleSet};
 use http::request::Parts;
 use siphasher::sip128::SipHasher24;
@@ -24,6 +24,7 @@ use crate::{
     gate::{self, Clock, Shared},
     hooks::Hooks,
     log::{self, Notices, RefusalLog},
+    operator::Record,
     peer::KNOWS_PEERS,
     worker::Worker,
 };
@@ -100,7 +101,13 @@ impl GateBuilder {
         let shared = Arc::new(Shared {
             number: gate::next_number(),
             active: ArcSwap::from_pointee(Active::new(engine)),
-            control: Mutex::new(Control { rules, commands, file }),
+            control: Mutex::new(Control {
+                rules,
+                commands,
+                record: Record::default(),
+                file,
+                since: Time::default(),
+            }),
             clock: Clock::new(clock),
             hooks: self.hooks,
             notices: Notices::default(),
