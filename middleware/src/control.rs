@@ -2,9 +2,10 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use hotgate_detector::Time;
 use hotgate_rules::{Commands, RuleSet};
 
-use crate::{active::Active, gate::Shared, needs::Bodies};
+use crate::{active::Active, gate::Shared, needs::Bodies, operator::Record};
 
 /// What the rules in force are made of. Whoever changes them holds it, so that changes come one after
 /// another.
@@ -15,8 +16,12 @@ pub(crate) struct Control {
     pub(crate) commands: Commands,
     /// What the files hold that the rules answer with.
     pub(crate) bodies: Bodies,
+    /// When they said it, and why.
+    pub(crate) record: Record,
     /// Where the rules came from.
     pub(crate) file: Option<PathBuf>,
+    /// Since when these rules of the file hold.
+    pub(crate) since: Time,
 }
 
 impl Shared {

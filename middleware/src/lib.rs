@@ -102,6 +102,7 @@ mod layer;
 mod log;
 mod mark;
 mod needs;
+mod operator;
 mod peer;
 mod refusal;
 mod respond;
@@ -115,11 +116,19 @@ pub use error::BuildError;
 pub use future::ResponseFuture;
 pub use gate::Gate;
 pub use layer::GateLayer;
+pub use operator::{
+    Blocked, By, CommandError, HotKey, HotKeys, KeyState, KeyStatus, Lifted, List, ListEntry,
+    Losses, ModeChange, ModeStatus, Moment, Notice, RefusalStatus, Requests, RuleStatus, Snapshot,
+    Why,
+};
 pub use peer::PeerAddr;
 pub use service::GateService;
 
+pub use hotgate_detector::VerdictError;
 pub use hotgate_detector::{Cause, Decision, DecisionId, Finding, Refusal};
-pub use hotgate_rules::{Disclose, Peer, Problem, Problems, RuleSet};
+pub use hotgate_rules::{
+    Disclose, KeyTextError, Mode, NetworkError, Peer, Problem, Problems, RuleSet,
+};
 
 /// The README's example, compiled.
 #[cfg(all(doctest, feature = "axum"))]

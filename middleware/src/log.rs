@@ -10,6 +10,8 @@ use hotgate_detector::{Change, Event, Refusal, Time};
 use hotgate_rules::{PartKind, Peer, Resolved, Rule};
 use tracing::subscriber::NoSubscriber;
 
+use crate::operator::{Blocked, Lifted, List, ListEntry, ModeChange, Who};
+
 /// The target of every event.
 const TARGET: &str = "hotgate";
 
@@ -48,6 +50,44 @@ pub(crate) fn verdict(event: &Event) {
         Change::Voided => say!(info, "void, since the rule means something else now"),
         _ => say!(info, "changed"),
     }
+}
+
+/// A mode that was commanded. Commands are told as warnings, so that no usual filter hides who did
+/// what.
+pub(crate) fn mode(change: &ModeChange, Who { name: who, peer }: Who<'_>) {
+    let ModeChange { rule, commanded, mode, held_by } = change;
+    tracing::warn!(
+        target: TARGET, who, peer, rule, ?commanded, ?mode, held_by, "mode commanded"
+    );
+}
+
+/// A network that was denied or allowed by command.
+pub(crate) fn list(entry: &ListEntry, Who { name: who, peer }: Who<'_>) {
+    let ListEntry { list, clients, until, note, outweighed_by, .. } = entry;
+    let until = until.map(tracing::field::display);
+    match list {
+        List::Deny => tracing::warn!(
+            target: TARGET, who, peer, clients, until, note, outweighed_by, "denied by command"
+        ),
+        List::Allow => tracing::warn!(
+            target: TARGET, who, peer, clients, until, note, outweighed_by, "allowed by command"
+        ),
+    }
+}
+
+/// A key that was blocked by command.
+pub(crate) fn blocked(block: &Blocked, Who { name: who, peer }: Who<'_>) {
+    let Blocked { rule, key, until, observed, .. } = block;
+    tracing::warn!(
+        target: TARGET, who, peer, rule, key, %until, observed, "blocked by command"
+    );
+}
+
+/// Verdicts that were ended by command.
+pub(crate) fn lifted(lift: &Lifted, Who { name: who, peer }: Who<'_>) {
+    let Lifted { rules, key, lifted } = lift;
+    let rules = rules.join(",");
+    tracing::warn!(target: TARGET, who, peer, rules, key, lifted, "lifted by command");
 }
 
 /// Logs refusals, at most [`REFUSALS_PER_SECOND_MAX`] in a second.

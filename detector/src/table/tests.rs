@@ -22,7 +22,7 @@ fn room<T>(act: impl FnOnce(&mut Room<'_>) -> T) -> (T, [u64; 3]) {
 
 /// Admits if the window is not full; whether it did.
 fn admit(table: &Table, hash: u64, n: u32, now: Time) -> bool {
-    if let Some(calm) = table.calm(hash, now) {
+    if let Some(calm) = table.calm(hash, limit(n), now) {
         calm.push(limit(n), now);
         return true;
     }
@@ -107,6 +107,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
 
     #[test]
+fn a_key_goes_the_short_way_again_once_its_ring_is_written_for_a_changed_limit() {
+    let at = |seconds| Time::from_nanos(seconds * 1_000_000_000);
+    let old = table(16, 100, Duration::from_secs(60));
+    for second in 0..5 {
+        assert!(admit(&old, 7, 100, at(second)), "the key has room");
+    }
+    let new = old.with_limits(&[limit(10)]);
+    new.settle();
+    assert!(new.calm(7, limit(10), at(5)).is_none(), "its ring means another limit");
+    assert!(admit(&new, 7, 10, at(5)), "five of ten stand");
+    assert!(new.calm(7, limit(10), at(6)).is_some(), "the long way has rewritten the ring");
+}
+
+#[test]
     fn admitted_events_never_pass_the_bound_and_nobody_is_refused_early((n, window, start, gaps) in case()) {
         let table = table(16, n, window);
         let (mut exact, mut now, q) = (Exact::new(window), start, limit(n).q as usize);

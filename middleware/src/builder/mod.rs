@@ -12,7 +12,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use hotgate_detector::{Config, Engine, Finding};
+use hotgate_detector::{Config, Engine, Finding, Time};
 use hotgate_rules::{Commands, Peer, RuleSet};
 use http::{Response, request::Parts};
 use siphasher::sip128::SipHasher24;
@@ -28,6 +28,7 @@ use crate::{
     hooks::Hooks,
     log::{self, Notices, RefusalLog},
     needs,
+    operator::Record,
     worker::Worker,
 };
 
@@ -139,7 +140,14 @@ impl GateBuilder {
         let shared = Arc::new(Shared {
             number: gate::next_number(),
             active: ArcSwap::from_pointee(Active::new(engine, &bodies)),
-            control: Mutex::new(Control { rules, commands, bodies, file }),
+            control: Mutex::new(Control {
+                rules,
+                commands,
+                record: Record::default(),
+                bodies,
+                file,
+                since: Time::default(),
+            }),
             clock: Clock::new(clock),
             hooks: self.hooks,
             notices: Notices::default(),

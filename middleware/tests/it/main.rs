@@ -9,6 +9,7 @@ mod bodies;
 mod contract;
 mod doors;
 mod observe;
+mod operator;
 mod parallel;
 mod peers;
 mod settling;

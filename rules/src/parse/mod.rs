@@ -8,7 +8,7 @@ mod client;
 mod count;
 mod key;
 mod lists;
-mod net;
+pub(crate) mod net;
 mod overrides;
 mod reader;
 mod report;
@@ -28,7 +28,7 @@ use self::{
 };
 use crate::{
     ClientConfig, ClientLists, Memory, Pattern, Problems, Rule, RuleSet,
-    lists::Entry,
+    lists::ListEntry,
     matcher::{Matcher, RULES_MAX},
     problem::Quoted,
 };
@@ -182,10 +182,10 @@ fn entries(
     rules: &[&str],
     around: &Around<'_>,
     report: &mut Report<'_>,
-) -> Read<Vec<Entry>> {
+) -> Read<Vec<ListEntry>> {
     let allows = tables(file, "allow", &lists::ALLOW, report);
     let denies = tables(file, "deny", &lists::DENY, report);
-    let mut read: Vec<Read<Entry>> = Vec::with_capacity(allows.len() + denies.len());
+    let mut read: Vec<Read<ListEntry>> = Vec::with_capacity(allows.len() + denies.len());
     read.extend(allows.iter().map(|fields| lists::allow(fields, rules, around.client, report)));
     read.extend(denies.iter().map(|fields| lists::deny(fields, report)));
     read.into_iter().collect()
