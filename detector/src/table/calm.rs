@@ -41,7 +41,7 @@ impl Table {
     /// Where in its locked line a key is, if it is calm.
     #[inline]
     fn calm_way(&self, line: &Line, home: usize, hash: u64, limit: Limit, now: Time) -> Option<u8> {
-        if line.arena.load(Relaxed) != self.arena.number {
+        if line.number.load(Relaxed) != self.number {
             return None;
         }
         let way = (0..WAYS).find(|way| line.places[usize::from(*way)].hash() == hash)?;

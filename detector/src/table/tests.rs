@@ -15,7 +15,13 @@ fn table(keys: u32, n: u32, window: Duration) -> Table {
 
 /// A room in which no verdict stands, and its counts.
 fn room<T>(act: impl FnOnce(&mut Room<'_>) -> T) -> (T, [u64; 3]) {
-    let mut room = Room { standing: &|_| None, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+    let mut room = Room {
+        unsure: false,
+        standing: &|_| None,
+        evicted_live: 0,
+        evicted_limited: 0,
+        untracked: 0,
+    };
     let acted = act(&mut room);
     (acted, [room.evicted_live, room.evicted_limited, room.untracked])
 }
@@ -103,12 +109,9 @@ fn case() -> impl Strategy<Value = (u32, Duration, u64, Vec<u64>)> {
     base.prop_flat_map(|(n, window, start)| (Just(n), Just(window), Just(start), gaps(window)))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
-
-    #[test]
+#[test]
 fn a_key_goes_the_short_way_again_once_its_ring_is_written_for_a_changed_limit() {
-    let at = |seconds| Time::from_nanos(seconds * 1_000_000_000);
+    let at = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
     let old = table(16, 100, Duration::from_secs(60));
     for second in 0..5 {
         assert!(admit(&old, 7, 100, at(second)), "the key has room");
@@ -120,7 +123,10 @@ fn a_key_goes_the_short_way_again_once_its_ring_is_written_for_a_changed_limit()
     assert!(new.calm(7, limit(10), at(6)).is_some(), "the long way has rewritten the ring");
 }
 
-#[test]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
+
+    #[test]
     fn admitted_events_never_pass_the_bound_and_nobody_is_refused_early((n, window, start, gaps) in case()) {
         let table = table(16, n, window);
         let (mut exact, mut now, q) = (Exact::new(window), start, limit(n).q as usize);
@@ -344,7 +350,13 @@ fn a_flood_pushes_out_no_key_under_a_verdict_and_none_that_waits_for_a_response(
     let ticks = Ticks::new(Duration::from_secs(60));
     let table = Table::new(NonZeroU32::MIN, ticks, &limits, true, false);
     let standing = |hash| (hash == HOT).then_some(Standing::Hot { wait: None });
-    let mut room = Room { standing: &standing, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+    let mut room = Room {
+        unsure: false,
+        standing: &standing,
+        evicted_live: 0,
+        evicted_limited: 0,
+        untracked: 0,
+    };
     let at = |secs: u64| Time::from_nanos(secs * 1_000_000_000);
     table.lock(HOT, limits[0], at(1)).push(limits[0], at(1), &mut room);
     table.lock(HOT, limits[0], at(1)).mark_hot(true);
