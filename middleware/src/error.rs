@@ -28,10 +28,7 @@ pub enum BuildError {
         problems: Problems,
     },
     /// Rules ask for the client, and nothing tells the gate who the peer is.
-    #[error(
-        "{what} needs the client's address and nothing tells it: expected the feature \"axum\" of \
-         hotgate, or .peer(f) on the builder, such as .peer(hotgate::PeerAddr::of)"
-    )]
+    #[error("{}", no_peer(what))]
     NoPeer {
         /// What needs it.
         what: String,
@@ -62,6 +59,14 @@ pub enum BuildError {
 
 /// The shortest secret: as many bytes as the key that is made of it.
 pub(crate) const SECRET_BYTES_MIN: usize = 16;
+
+/// That rules ask for the client and nothing tells who the peer is.
+pub(crate) fn no_peer(what: &str) -> String {
+    format!(
+        "{what} needs the client's address and nothing tells it: expected the feature \"axum\" of \
+         hotgate, or .peer(f) on the builder, such as .peer(hotgate::PeerAddr::of)"
+    )
+}
 
 fn with_path(path: &std::path::Path, problems: &Problems) -> String {
     let lines: Vec<String> =

@@ -26,6 +26,7 @@ use crate::{
     hooks::Hooks,
     log::{Notices, RefusalLog},
     peer, refusal,
+    reload::Reloads,
 };
 
 /// The engine inside one service instance.
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) notices: Notices,
     pub(crate) refusals: RefusalLog,
     pub(crate) published: Mutex<Published>,
+    pub(crate) reloads: Reloads,
     /// How many services stand behind this gate's layers. While it is one, no request can come to
     /// this gate twice.
     pub(crate) doors: AtomicUsize,

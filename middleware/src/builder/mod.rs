@@ -1,9 +1,7 @@
 //! How a gate is built.
 
 use std::{
-    fmt,
-    fs::{self, File},
-    io::Read as _,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
     time::SystemTime,
@@ -26,6 +24,7 @@ use crate::{
     log::{self, Notices, RefusalLog},
     operator::Record,
     peer::KNOWS_PEERS,
+    reload::{Reload, Reloads, read},
     worker::Worker,
 };
 
@@ -80,9 +79,12 @@ impl GateBuilder {
 
     /// The gate, and what its thread does.
     pub(crate) fn pair(self, clock: quanta::Clock) -> Result<(Gate, Worker), BuildError> {
-        let (rules, file) = match self.rules.ok_or(BuildError::NoRules)? {
-            Source::File(path) => (read_rules(&path)?, Some(path)),
-            Source::Set(rules) => (*rules, None),
+        let (rules, file, reload) = match self.rules.ok_or(BuildError::NoRules)? {
+            Source::File(path) => {
+                let (rules, reload) = read_rules(&path)?;
+                (rules, Some(path), Some(reload))
+            }
+            Source::Set(rules) => (*rules, None, None),
         };
         let asks = what_asks_for_the_client(&rules);
         if let Some(what) = &asks
@@ -93,7 +95,7 @@ impl GateBuilder {
         }
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let config = config(&rules, folder)?;
-        say_warnings(&rules, file.as_deref());
+        log::rule_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
         let published = Published::new(rules.rules().len());
         let commands = Commands::default();
@@ -107,16 +109,18 @@ impl GateBuilder {
                 record: Record::default(),
                 file,
                 since: Time::default(),
+                failed: None,
             }),
             clock: Clock::new(clock),
             hooks: self.hooks,
             notices: Notices::default(),
             refusals: RefusalLog::default(),
             published: published.into(),
+            reloads: Reloads::default(),
             doors: 0.into(),
             _alive: alive,
         });
-        let worker = Worker::new(&shared, stop);
+        let worker = Worker::new(&shared, reload, stop);
         Ok((Gate::new(shared), worker))
     }
 }
@@ -127,15 +131,14 @@ impl fmt::Debug for GateBuilder {
     }
 }
 
-fn read_rules(path: &Path) -> Result<RuleSet, BuildError> {
-    let read = || {
-        // One byte too many is enough for the parser to say that there are too many.
-        let mut text = String::new();
-        File::open(path)?.take(RuleSet::FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
-    text.parse().map_err(|problems| BuildError::Rules { path: path.to_owned(), problems })
+/// The rules of a file, and what watches it from here on.
+fn read_rules(path: &Path) -> Result<(RuleSet, Reload), BuildError> {
+    let unreadable = |source| BuildError::Read { path: path.to_owned(), source };
+    let bytes = read::bytes(path).map_err(unreadable)?;
+    let reload = Reload::new(path, &bytes);
+    let text = read::text(bytes).map_err(unreadable)?;
+    let wrong = |problems| BuildError::Rules { path: path.to_owned(), problems };
+    Ok((text.parse().map_err(wrong)?, reload))
 }
 
 fn config(rules: &RuleSet, folder: &Path) -> Result<Config, BuildError> {
@@ -172,15 +175,6 @@ fn unix_nanos() -> i128 {
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => nanos(after),
         Err(before) => -nanos(before.duration()),
-    }
-}
-
-fn say_warnings(rules: &RuleSet, file: Option<&Path>) {
-    for problem in rules.warnings() {
-        match file {
-            Some(path) => log::warn(format_args!("{}:{problem}", path.display())),
-            None => log::warn(format_args!("rules:{problem}")),
-        }
     }
 }
 
