@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::{
     Cause, Charges, Config, Decision, Door, Event, Finding, Outcome, Refusal, Refused, RuleCounts,
     Time,
-    counters::count,
+    counters::{count, count_up_to},
     counting::{RuleState, Succession},
     door::{Doors, Number, RuleBits, number_of, positions},
     id::{IdSecret, Trace},
@@ -201,9 +201,24 @@ impl Engine {
             ClientStanding::Denied => {}
         }
         if self.pass_calmly(bits, facts, now) {
+            if door == Door::Outer {
+                self.send_on(matched.bits());
+            }
             return Decision::default();
         }
-        self.judge(bits, facts, now)
+        let decision = self.judge(bits, facts, now);
+        if door == Door::Outer && decision.refusal.is_none() {
+            self.send_on(matched.bits());
+        }
+        decision
+    }
+
+    /// Counts for the rules of the inner door a request that goes on from the outer one.
+    fn send_on(&self, matched: RuleBits) {
+        for index in positions(self.doors.at(Door::Inner, matched)) {
+            let counter = &self.states[index].counters.stripe(0).sent_on;
+            count_up_to(RuleCounts::SENT_ON_MAX, counter);
+        }
     }
 
     /// The short way: where every matching rule is plain, and every key has its place, is under no
@@ -403,6 +418,7 @@ impl Engine {
                 decision.findings.push(Finding {
                     rule: Arc::clone(&probe.rule.name),
                     index: probe.index,
+                    terms: probe.terms,
                     hot: probe.is_hot(),
                     until: probe.until,
                     acts: probe.acts(),

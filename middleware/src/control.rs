@@ -8,7 +8,7 @@ use std::{
 use hotgate_detector::Time;
 use hotgate_rules::{Commands, RuleSet};
 
-use crate::{active::Active, gate::Shared, operator::Record, reload::Failed};
+use crate::{active::Active, gate::Shared, needs::Bodies, operator::Record, reload::Failed};
 
 /// What the rules in force are made of. Whoever changes them holds it, so that changes come one after
 /// another.
@@ -17,6 +17,8 @@ pub(crate) struct Control {
     pub(crate) rules: RuleSet,
     /// What operators said over it.
     pub(crate) commands: Commands,
+    /// What the files hold that the rules answer with.
+    pub(crate) bodies: Bodies,
     /// When they said it, and why.
     pub(crate) record: Record,
     /// Where the rules came from.
@@ -38,7 +40,7 @@ impl Shared {
         let now = self.clock.now();
         let rules = control.rules.under(&control.commands);
         let engine = self.active.load().engine.succeed(rules, now);
-        let active = Arc::new(Active::new(engine));
+        let active = Arc::new(Active::new(engine, &control.bodies));
         self.active.store(Arc::clone(&active));
         active.engine.settle_memory();
     }

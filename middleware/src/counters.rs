@@ -31,6 +31,7 @@ struct PublishedRule {
     outcomes: [u64; 4],
     losses: [u64; 6],
     told_unkeyed: bool,
+    told_unreached: bool,
 }
 
 impl Published {
@@ -58,6 +59,11 @@ impl Published {
             if now.unkeyed >= UNKEYED_TOLD_FROM && now.matched == 0 && !published.told_unkeyed {
                 published.told_unkeyed = true;
                 log::keyed_nothing(rule, now.unkeyed, no_peer);
+            }
+            let reached = now.matched + now.unkeyed > 0;
+            if now.sent_on >= RuleCounts::SENT_ON_MAX && !reached && !published.told_unreached {
+                published.told_unreached = true;
+                log::reached_by_none(rule, now.sent_on);
             }
         }
     }

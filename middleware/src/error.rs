@@ -28,10 +28,29 @@ pub enum BuildError {
         problems: Problems,
     },
     /// Rules ask for the client, and nothing tells the gate who the peer is.
-    #[error("{}", no_peer(what))]
+    #[error(
+        "{what} needs the client's address and nothing tells it: expected the feature \"axum\" of \
+         hotgate, or .peer(f) on the builder, such as .peer(hotgate::PeerAddr::of)"
+    )]
     NoPeer {
         /// What needs it.
         what: String,
+    },
+    /// Rules name functions that the service did not register.
+    #[error("{}", missing.join("\n"))]
+    Unregistered {
+        /// One line for each, with the rule, the function, and the nearest names that are registered.
+        missing: Vec<String>,
+    },
+    /// A file that a rule answers with could not be read.
+    #[error("rule {rule:?}: cannot read body_file {}", path.display())]
+    Body {
+        /// The rule.
+        rule: Box<str>,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// The secret file could not be read.
     #[error("cannot read [privacy] secret_file {}", path.display())]
@@ -59,14 +78,6 @@ pub enum BuildError {
 
 /// The shortest secret: as many bytes as the key that is made of it.
 pub(crate) const SECRET_BYTES_MIN: usize = 16;
-
-/// That rules ask for the client and nothing tells who the peer is.
-pub(crate) fn no_peer(what: &str) -> String {
-    format!(
-        "{what} needs the client's address and nothing tells it: expected the feature \"axum\" of \
-         hotgate, or .peer(f) on the builder, such as .peer(hotgate::PeerAddr::of)"
-    )
-}
 
 fn with_path(path: &std::path::Path, problems: &Problems) -> String {
     let lines: Vec<String> =

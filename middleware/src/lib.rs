@@ -85,11 +85,14 @@
 //! labels.
 
 mod active;
+mod admission;
 mod body;
 mod builder;
+mod check;
 mod control;
 mod counters;
 mod error;
+mod extracted;
 mod facts;
 mod fields;
 mod future;
@@ -97,15 +100,19 @@ mod gate;
 mod hooks;
 mod layer;
 mod log;
+mod mark;
+mod needs;
 mod operator;
 mod peer;
 mod refusal;
 mod reload;
+mod respond;
 mod service;
 mod worker;
 
 pub use body::ResponseBody;
 pub use builder::GateBuilder;
+pub use check::Refused;
 pub use error::BuildError;
 pub use future::ResponseFuture;
 pub use gate::Gate;

@@ -237,6 +237,9 @@ pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
         "the server does not tell the peer's address"
     } else if asks_client {
         "the peer has no network address, or a proxy does not send what [client] source names"
+    } else if rule.kinds().any(|kind| matches!(kind, PartKind::User | PartKind::Extra(_))) {
+        "the functions that the service registered know nothing of any; do they look at what a layer \
+         further in leaves? Then gate.inner_layer() belongs inside that layer"
     } else {
         "no request carries all parts of it; is a name misspelt?"
     };
@@ -244,6 +247,16 @@ pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
         "rule {:?} matched {unkeyed} requests and found its key {:?} in none: {cause}",
         rule.name,
         rule.key.to_string()
+    ));
+}
+
+/// Says once that a rule matched many requests of which none reached its door.
+pub(crate) fn reached_by_none(rule: &Rule, sent_on: u64) {
+    warn(format_args!(
+        "rule {:?} matched {sent_on} requests at the outer door and none came to the inner one, where it is \
+         asked: no gate.inner_layer() stands in their way, or what stands before it, such as \
+         authentication, lets none of them pass",
+        rule.name
     ));
 }
 

@@ -1,6 +1,7 @@
 //! How a gate is built.
 
 use std::{
+    borrow::Cow,
     fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
@@ -8,22 +9,24 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use hotgate_detector::{Config, Engine, Time};
+use bytes::Bytes;
+use hotgate_detector::{Config, Engine, Finding, Time};
 use hotgate_rules::{Commands, Peer, RuleSet};
-use http::request::Parts;
+use http::{Response, request::Parts};
 use siphasher::sip128::SipHasher24;
 
 use crate::{
     BuildError, Gate,
-    active::{Active, what_asks_for_the_client},
+    active::Active,
+    check::Faults,
     control::Control,
     counters::Published,
     error::SECRET_BYTES_MIN,
     gate::{self, Clock, Shared},
     hooks::Hooks,
     log::{self, Notices, RefusalLog},
+    needs,
     operator::Record,
-    peer::KNOWS_PEERS,
     reload::{Reload, Reloads, read},
     worker::Worker,
 };
@@ -65,12 +68,54 @@ impl GateBuilder {
         self
     }
 
+    /// Asks this function who the user is, for rules whose key or `when` names `user`: what
+    /// authentication left in the request's extensions, say. `None`: nobody, and the key lacks that part.
+    ///
+    /// It is asked at most once for a request, only where a rule that matches wants to know, and never
+    /// under a lock. What it may not do is wait; should it panic, the request's task does. Where
+    /// authentication is a layer, rules by user belong behind it: see [`Gate::inner_layer`].
+    pub fn user(
+        mut self,
+        user: impl Fn(&Parts) -> Option<Cow<'_, str>> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.user = Some(Box::new(user));
+        self
+    }
+
+    /// Asks this function what rules call `x:NAME`, as [`user`](Self::user) is asked for the user. Of two
+    /// functions of one name the later holds.
+    pub fn extractor(
+        mut self,
+        name: &str,
+        extract: impl Fn(&Parts) -> Option<Cow<'_, str>> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.extractors.insert(name, Box::new(extract));
+        self
+    }
+
+    /// Lets this function answer the requests of keys that are hot under rules with `handler = "NAME"`,
+    /// in the service's stead; `None`: the request goes on as if the rule were not there. Of two
+    /// functions of one name the later holds.
+    ///
+    /// Of several rules whose handlers apply to one request, only that of the rule first by name is
+    /// called; none is, where some rule refuses. What it answers goes out as it is and is not counted as
+    /// a response. It may not wait; should it panic, the request's task does.
+    pub fn handler(
+        mut self,
+        name: &str,
+        handle: impl Fn(&Parts, &Finding) -> Option<Response<Bytes>> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.handlers.insert(name, Box::new(handle));
+        self
+    }
+
     /// Builds the gate and starts its thread. No runtime is needed.
     ///
     /// # Errors
     ///
     /// When the rules cannot be read or have errors, when they ask for the client and nothing tells
-    /// who the peer is, when the secret cannot be read, when there is no randomness or no thread.
+    /// who the peer is, when they name a function that was not registered, when the secret or a
+    /// `body_file` cannot be read, when there is no randomness or no thread.
     pub fn build(self) -> Result<Gate, BuildError> {
         let (gate, worker) = self.pair(quanta::Clock::new())?;
         worker.spawn().map_err(BuildError::Thread)?;
@@ -86,14 +131,8 @@ impl GateBuilder {
             }
             Source::Set(rules) => (*rules, None, None),
         };
-        let asks = what_asks_for_the_client(&rules);
-        if let Some(what) = &asks
-            && !KNOWS_PEERS
-            && self.hooks.peer.is_none()
-        {
-            return Err(BuildError::NoPeer { what: what.clone() });
-        }
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let bodies = needs::meet(&rules, &self.hooks, folder)?;
         let config = config(&rules, folder)?;
         log::rule_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
@@ -102,11 +141,12 @@ impl GateBuilder {
         let engine = Engine::new(rules.under(&commands), config);
         let shared = Arc::new(Shared {
             number: gate::next_number(),
-            active: ArcSwap::from_pointee(Active::new(engine)),
+            active: ArcSwap::from_pointee(Active::new(engine, &bodies)),
             control: Mutex::new(Control {
                 rules,
                 commands,
                 record: Record::default(),
+                bodies,
                 file,
                 since: Time::default(),
                 failed: None,
@@ -114,10 +154,12 @@ impl GateBuilder {
             clock: Clock::new(clock),
             hooks: self.hooks,
             notices: Notices::default(),
+            faults: Faults::default(),
             refusals: RefusalLog::default(),
             published: published.into(),
             reloads: Reloads::default(),
             doors: 0.into(),
+            has_inner_door: false.into(),
             _alive: alive,
         });
         let worker = Worker::new(&shared, reload, stop);

@@ -1,6 +1,7 @@
 use std::{error::Error as _, fs};
 
 use super::*;
+use crate::active::what_asks_for_the_client;
 
 const BY_CLIENT: &str = "app = \"shop\"\n[[rule]]\nname = \"api\"\nkey = [\"client\"]\nover = \"9/1m\"\nthrottle = {}\n";
 

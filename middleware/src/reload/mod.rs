@@ -4,13 +4,13 @@
 //! of it. Rules that cannot be taken leave the old ones in force, and that is told: in the log, as
 //! metrics, and by [`Gate::snapshot`](crate::Gate::snapshot).
 
-mod check;
 mod news;
 mod quiet;
 pub(crate) mod read;
 mod watch;
 
 use std::{
+    error::Error as _,
     io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -19,9 +19,14 @@ use std::{
 use hotgate_detector::Time;
 use hotgate_rules::RuleSet;
 
-use crate::{control::Control, gate::Shared, log};
+use crate::{
+    BuildError,
+    control::Control,
+    gate::Shared,
+    log,
+    needs::{self, Bodies},
+};
 
-pub(crate) use check::unmet;
 pub(crate) use news::News;
 use watch::Watch;
 
@@ -91,18 +96,23 @@ impl Shared {
                 return self.fail(file, problems.iter().map(|problem| located(problem)).collect());
             }
         };
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let met = needs::meet(&rules, &self.hooks, folder).map_err(|error| told(&error));
         let mut control = self.control();
-        let unmet = unmet(&rules, Some(&control.rules), &self.hooks);
-        if !unmet.is_empty() {
-            drop(control);
-            self.reloads.refused.fetch_add(1, Relaxed);
-            let problem = |reason: &String| format!("{}: {reason}", file.display());
-            return self.fail(file, unmet.iter().map(problem).collect());
+        let reasons = needs_restart(&rules, &control.rules);
+        let met = if reasons.is_empty() { met } else { Err(reasons) };
+        match met {
+            Ok(bodies) => self.succeed(&mut control, rules, bodies, file),
+            Err(reasons) => {
+                drop(control);
+                self.reloads.refused.fetch_add(1, Relaxed);
+                let problem = |reason: String| format!("{}: {reason}", file.display());
+                self.fail(file, reasons.into_iter().map(problem).collect());
+            }
         }
-        self.succeed(&mut control, rules, file);
     }
 
-    fn succeed(&self, control: &mut Control, rules: RuleSet, file: &Path) {
+    fn succeed(&self, control: &mut Control, rules: RuleSet, bodies: Bodies, file: &Path) {
         control.failed = None;
         self.reloads.failing.store(false, Relaxed);
         if rules.version() == control.rules.version() {
@@ -112,6 +122,7 @@ impl Shared {
         }
         let news = News::between(&control.rules, &rules);
         control.rules = rules;
+        control.bodies = bodies;
         control.since = self.clock.now();
         self.enforce(control);
         self.reloads.loaded.fetch_add(1, Relaxed);
@@ -134,6 +145,23 @@ impl Shared {
         };
         log::rules_failed(file, &version, &problems);
     }
+}
+
+/// An error with what caused it; one line for each thing that is wrong.
+fn told(error: &BuildError) -> Vec<String> {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    error.to_string().lines().map(|line| format!("{line}{cause}")).collect()
+}
+
+/// Why these rules cannot take the place of `old` while the gate runs.
+fn needs_restart(rules: &RuleSet, old: &RuleSet) -> Vec<String> {
+    let changed = [
+        ("app", rules.app() != old.app()),
+        ("[memory]", rules.memory() != old.memory()),
+        ("[privacy]", rules.secret_file() != old.secret_file()),
+    ];
+    let changed = changed.into_iter().filter(|(_, changed)| *changed);
+    changed.map(|(what, _)| format!("a change of {what} needs a restart")).collect()
 }
 
 fn unreadable(file: &Path, error: &io::Error) -> String {

@@ -10,7 +10,7 @@ use quanta::Mock;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Gate, PeerAddr, gate::Admission, worker::Worker};
+use crate::{Gate, PeerAddr, admission::Admission, mark::Place, worker::Worker};
 
 /// A gate with a rule file, whose thread is this test.
 struct Fixture {
@@ -80,7 +80,10 @@ impl Fixture {
         let passes = || {
             let peer = PeerAddr(Peer::Ip([203, 0, 113, 9].into()));
             let request = Request::get("/").extension(peer).body(()).unwrap();
-            matches!(self.gate.admit(&mut request.into_parts().0), Admission::Admitted(_))
+            matches!(
+                self.gate.admit(Place::Outer, &mut request.into_parts().0),
+                Admission::Admitted(_)
+            )
         };
         (0..requests).filter(|_| passes()).count()
     }
@@ -259,6 +262,16 @@ fn a_change_that_the_file_system_does_not_show_is_found_by_the_content() {
     assert_eq!(gate.limits(), [limit("100/1h")], "the file seems unchanged");
     gate.ticks(20);
     assert_eq!(gate.limits(), [limit("900/1h")], "three seconds after it was read last");
+}
+
+#[test]
+fn rules_that_the_service_cannot_meet_are_refused() {
+    let mut gate = Fixture::new(&rule("api", "100/1h"));
+    gate.replace(&file(&rule("api", "9/1h").replace("\"client\"", "\"user\", \"x:tenant\"")));
+    let problems = gate.problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].contains("user") && problems[1].contains("x:tenant"), "{problems:?}");
+    assert_eq!(gate.limits(), [limit("100/1h")]);
 }
 
 #[test]

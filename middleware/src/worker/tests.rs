@@ -10,7 +10,7 @@ use http::{Request, request::Parts};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 use super::*;
-use crate::{Gate, PeerAddr, gate::Admission};
+use crate::{Gate, PeerAddr, admission::Admission, mark::Place};
 
 fn pair(rules: &str) -> (Gate, Worker, Arc<quanta::Mock>) {
     let (clock, mock) = quanta::Clock::mock();
@@ -33,7 +33,7 @@ fn request(path: &str, known: bool) -> Parts {
 
 /// Whether a request passes, its response left open no longer than this call.
 fn passes(gate: &Gate, mut parts: Parts) -> bool {
-    matches!(gate.admit(&mut parts), Admission::Admitted(_))
+    matches!(gate.admit(Place::Outer, &mut parts), Admission::Admitted(_))
 }
 
 const BLOCK: &str =
