@@ -100,6 +100,8 @@ mod gate;
 mod hooks;
 mod layer;
 mod log;
+#[cfg(test)]
+mod logged;
 mod mark;
 mod needs;
 mod operator;
