@@ -36,6 +36,7 @@ impl Gate {
             active.strip_tags(&mut parts.headers);
         }
         let mut decision = shared.decide(&active, door, parts);
+        shared.refusals.observed(&active, &decision, &shared.clock);
         if decision.refusal.is_some() {
             return Admission::Answered(shared.refuse(&active, decision, &parts.method));
         }
@@ -82,7 +83,7 @@ impl Shared {
         let Some(refusal) = &mut decision.refusal else { return Response::default() };
         let own = active.respond(refusal);
         refusal.status = own.and_then(|own| own.status).unwrap_or(refusal.status);
-        self.refusals.log(refusal, self.clock.now());
+        self.refusals.refused(refusal, self.clock.now());
         let mut response = refusal::answer(refusal, own, method);
         response.extensions_mut().insert(decision);
         response
