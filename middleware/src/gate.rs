@@ -25,6 +25,7 @@ use crate::{
     log::{Notices, RefusalLog},
     mark::Place,
     peer,
+    reload::Reloads,
 };
 
 /// The engine inside one service instance.
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) faults: Faults,
     pub(crate) refusals: RefusalLog,
     pub(crate) published: Mutex<Published>,
+    pub(crate) reloads: Reloads,
     /// How many services stand behind this gate's layers. While it is one, no request can come to
     /// this gate twice.
     pub(crate) doors: AtomicUsize,

@@ -177,6 +177,7 @@ mod needs;
 mod operator;
 mod peer;
 mod refusal;
+mod reload;
 mod respond;
 mod service;
 mod worker;
@@ -189,9 +190,9 @@ pub use future::ResponseFuture;
 pub use gate::Gate;
 pub use layer::GateLayer;
 pub use operator::{
-    Blocked, By, CommandError, HotKey, HotKeys, KeyState, KeyStatus, Lifted, List, ListEntry,
-    Losses, ModeChange, ModeStatus, Moment, Notice, RefusalStatus, Requests, RuleStatus, Snapshot,
-    Why,
+    Blocked, By, CommandError, FailedReload, HotKey, HotKeys, KeyState, KeyStatus, Lifted, List,
+    ListEntry, Losses, ModeChange, ModeStatus, Moment, Notice, RefusalStatus, ReloadStatus,
+    Requests, RuleStatus, Snapshot, Why,
 };
 pub use peer::PeerAddr;
 pub use service::GateService;

@@ -3,14 +3,18 @@
 use std::{
     fmt,
     io::{self, Write as _},
+    path::Path,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
 use hotgate_detector::{Change, Event, Refusal, Time};
-use hotgate_rules::{PartKind, Peer, Resolved, Rule};
+use hotgate_rules::{PartKind, Peer, Resolved, Rule, RuleSet};
 use tracing::subscriber::NoSubscriber;
 
-use crate::operator::{Blocked, Lifted, List, ListEntry, ModeChange, Who};
+use crate::{
+    operator::{Blocked, Lifted, List, ListEntry, ModeChange, Who},
+    reload::News,
+};
 
 /// The target of every event.
 const TARGET: &str = "hotgate";
@@ -50,6 +54,46 @@ pub(crate) fn verdict(event: &Event) {
         Change::Voided => say!(info, "void, since the rule means something else now"),
         _ => say!(info, "changed"),
     }
+}
+
+/// What of a rule file is allowed but likely not meant.
+pub(crate) fn rule_warnings(rules: &RuleSet, file: Option<&Path>) {
+    for problem in rules.warnings() {
+        match file {
+            Some(path) => warn(format_args!("{}:{problem}", path.display())),
+            None => warn(format_args!("rules:{problem}")),
+        }
+    }
+}
+
+/// Other rules are in force.
+pub(crate) fn rules_changed(file: &Path, news: &News) {
+    let News { from, to, added, removed, reset, mode } = news;
+    let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
+    let (added, removed, reset) = (list(added), list(removed), list(reset));
+    let mode = mode.map(tracing::field::debug);
+    tracing::info!(
+        target: TARGET, file = %file.display(), from, to, added, removed, reset, mode,
+        "other rules are in force"
+    );
+}
+
+/// The rule file was changed, and back again.
+pub(crate) fn rules_unchanged(file: &Path, version: &str) {
+    tracing::info!(
+        target: TARGET, file = %file.display(), version, "the rule file holds what is in force"
+    );
+}
+
+/// The rule file changed to something that cannot be taken.
+pub(crate) fn rules_failed(file: &Path, version: &str, problems: &[String]) {
+    for problem in problems {
+        warn(format_args!("{problem}"));
+    }
+    warn(format_args!(
+        "{} was not taken; the rules of version {version} stay in force",
+        file.display()
+    ));
 }
 
 /// A mode that was commanded. Commands are told as warnings, so that no usual filter hides who did

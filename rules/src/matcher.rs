@@ -325,7 +325,6 @@ impl Literals {
     }
 
     /// Where to look first: both halves of a product, so that each bit of the head has a say.
-    #[expect(clippy::cast_possible_truncation, reason = "a few bits are enough")]
     #[inline]
     fn first(&self, head: u64) -> usize {
         let product = u128::from(head) * 0x9e37_79b9_7f4a_7c15;

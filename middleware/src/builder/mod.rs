@@ -2,9 +2,7 @@
 
 use std::{
     borrow::Cow,
-    fmt,
-    fs::{self, File},
-    io::Read as _,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
     time::SystemTime,
@@ -29,6 +27,7 @@ use crate::{
     log::{self, Notices, RefusalLog},
     needs,
     operator::Record,
+    reload::{Reload, Reloads, read},
     worker::Worker,
 };
 
@@ -125,14 +124,17 @@ impl GateBuilder {
 
     /// The gate, and what its thread does.
     pub(crate) fn pair(self, clock: quanta::Clock) -> Result<(Gate, Worker), BuildError> {
-        let (rules, file) = match self.rules.ok_or(BuildError::NoRules)? {
-            Source::File(path) => (read_rules(&path)?, Some(path)),
-            Source::Set(rules) => (*rules, None),
+        let (rules, file, reload) = match self.rules.ok_or(BuildError::NoRules)? {
+            Source::File(path) => {
+                let (rules, reload) = read_rules(&path)?;
+                (rules, Some(path), Some(reload))
+            }
+            Source::Set(rules) => (*rules, None, None),
         };
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let bodies = needs::meet(&rules, &self.hooks, folder)?;
         let config = config(&rules, folder)?;
-        say_warnings(&rules, file.as_deref());
+        log::rule_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
         let published = Published::new(rules.rules().len());
         let commands = Commands::default();
@@ -147,6 +149,7 @@ impl GateBuilder {
                 bodies,
                 file,
                 since: Time::default(),
+                failed: None,
             }),
             clock: Clock::new(clock),
             hooks: self.hooks,
@@ -154,11 +157,12 @@ impl GateBuilder {
             faults: Faults::default(),
             refusals: RefusalLog::default(),
             published: published.into(),
+            reloads: Reloads::default(),
             doors: 0.into(),
             has_inner_door: false.into(),
             _alive: alive,
         });
-        let worker = Worker::new(&shared, stop);
+        let worker = Worker::new(&shared, reload, stop);
         Ok((Gate::new(shared), worker))
     }
 }
@@ -169,15 +173,14 @@ impl fmt::Debug for GateBuilder {
     }
 }
 
-fn read_rules(path: &Path) -> Result<RuleSet, BuildError> {
-    let read = || {
-        // One byte too many is enough for the parser to say that there are too many.
-        let mut text = String::new();
-        File::open(path)?.take(RuleSet::FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
-    text.parse().map_err(|problems| BuildError::Rules { path: path.to_owned(), problems })
+/// The rules of a file, and what watches it from here on.
+fn read_rules(path: &Path) -> Result<(RuleSet, Reload), BuildError> {
+    let unreadable = |source| BuildError::Read { path: path.to_owned(), source };
+    let bytes = read::bytes(path).map_err(unreadable)?;
+    let reload = Reload::new(path, &bytes);
+    let text = read::text(bytes).map_err(unreadable)?;
+    let wrong = |problems| BuildError::Rules { path: path.to_owned(), problems };
+    Ok((text.parse().map_err(wrong)?, reload))
 }
 
 fn config(rules: &RuleSet, folder: &Path) -> Result<Config, BuildError> {
@@ -214,15 +217,6 @@ fn unix_nanos() -> i128 {
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => nanos(after),
         Err(before) => -nanos(before.duration()),
-    }
-}
-
-fn say_warnings(rules: &RuleSet, file: Option<&Path>) {
-    for problem in rules.warnings() {
-        match file {
-            Some(path) => log::warn(format_args!("{}:{problem}", path.display())),
-            None => log::warn(format_args!("rules:{problem}")),
-        }
     }
 }
 
