@@ -157,10 +157,10 @@ fn the_body_of_an_answer_is_read_beside_the_rule_file() {
         shown().starts_with(&format!("rule \"api\": cannot read body_file {}: ", body.display()))
     );
     fs::create_dir(&body).unwrap();
-    assert!(shown().ends_with(": it is no file"), "{}", shown());
+    assert!(shown().ends_with(": expected a file, found a directory"), "{}", shown());
     fs::remove_dir(&body).unwrap();
     fs::write(&body, vec![b'x'; 1024 * 1024 + 1]).unwrap();
-    assert!(shown().ends_with(": it holds more than 1048576 bytes"), "{}", shown());
+    assert!(shown().ends_with(": expected at most 1048576 bytes"), "{}", shown());
     fs::write(&body, vec![b'x'; 1024 * 1024]).unwrap();
     assert!(build().is_ok());
 }
