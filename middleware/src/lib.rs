@@ -172,6 +172,8 @@ mod gate;
 mod hooks;
 mod layer;
 mod log;
+#[cfg(test)]
+mod logged;
 mod mark;
 mod needs;
 mod operator;

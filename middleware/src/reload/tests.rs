@@ -1,8 +1,4 @@
-use std::{
-    fs,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fs, sync::Arc, time::Duration};
 
 use hotgate_rules::Peer;
 use http::Request;
@@ -10,7 +6,7 @@ use quanta::Mock;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Gate, PeerAddr, admission::Admission, mark::Place, worker::Worker};
+use crate::{Gate, PeerAddr, admission::Admission, logged::Logged, mark::Place, worker::Worker};
 
 /// A gate with a rule file, whose thread is this test.
 struct Fixture {
@@ -301,32 +297,4 @@ fn rules_from_code_watch_no_file() {
     let (_gate, worker) =
         Gate::builder().rules(rules).peer(PeerAddr::of).pair(quanta::Clock::new()).unwrap();
     assert!(worker.reload.is_none());
-}
-
-/// What is logged on this thread.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl Logged {
-    fn listen(&self) -> tracing::subscriber::DefaultGuard {
-        let writer = self.clone();
-        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
-        tracing::subscriber::set_default(lines.finish())
-    }
-
-    fn lines_with(&self, text: &str) -> Vec<String> {
-        let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        all.lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
-    }
-}
-
-impl io::Write for Logged {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

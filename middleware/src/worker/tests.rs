@@ -1,16 +1,11 @@
-use std::{
-    collections::HashMap,
-    io,
-    sync::{Arc, Mutex},
-    time::Instant,
-};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use hotgate_rules::Peer;
 use http::{Request, request::Parts};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 use super::*;
-use crate::{Gate, PeerAddr, admission::Admission, mark::Place};
+use crate::{Gate, PeerAddr, admission::Admission, logged::Logged, mark::Place};
 
 fn pair(rules: &str) -> (Gate, Worker, Arc<quanta::Mock>) {
     let (clock, mock) = quanta::Clock::mock();
@@ -257,34 +252,6 @@ fn the_thread_ends_with_the_last_gate() {
     let dropped = Instant::now();
     thread.join().unwrap();
     assert!(dropped.elapsed() < Duration::from_secs(10), "dropping the last gate ends it");
-}
-
-/// What is logged on this thread.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl Logged {
-    fn listen(&self) -> tracing::subscriber::DefaultGuard {
-        let writer = self.clone();
-        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
-        tracing::subscriber::set_default(lines.finish())
-    }
-
-    fn lines_with(&self, text: &str) -> Vec<String> {
-        let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        all.lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
-    }
-}
-
-impl io::Write for Logged {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
     io,
     net::IpAddr,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Once,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -135,6 +135,13 @@ struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Logged {
     pub(crate) fn start() -> Self {
+        static EVERYWHERE: Once = Once::new();
+        // While one thread alone has a subscriber, an event that is met first by another thread, which
+        // has none, is taken for one that nobody wants.
+        EVERYWHERE.call_once(|| {
+            let nowhere = tracing_subscriber::fmt().with_writer(io::sink).finish();
+            tracing::subscriber::set_global_default(nowhere).expect("no test sets another");
+        });
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber =
