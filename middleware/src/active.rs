@@ -138,3 +138,40 @@ fn tags(rule: &Rule) -> impl Iterator<Item = &HeaderName> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(rules: &str) -> [Asks; 3] {
+        let rules: RuleSet = format!("app = \"test\"\n{rules}").parse().unwrap();
+        [Door::Only, Door::Outer, Door::Inner].map(|door| Asks::at(door, &rules))
+    }
+
+    fn rule(key: &str, more: &str) -> String {
+        format!(
+            "[[rule]]\nname = \"{}\"\nkey = [{key}]\nover = \"9/1m\"\nthrottle = {{}}\n{more}\n",
+            key.len()
+        )
+    }
+
+    #[test]
+    #[ignore = "the rule file cannot say it yet"]
+    fn each_door_looks_up_what_its_own_rules_ask() {
+        const NONE: Asks = Asks { client: false, host: false, route: false, extracted: false };
+        let (host, user) = (Asks { host: true, ..NONE }, Asks { extracted: true, ..NONE });
+        assert_eq!(asks(&rule("", "")), [NONE; 3]);
+        assert_eq!(asks(&rule("\"host\"", "")), [host, host, NONE]);
+        assert_eq!(asks(&rule("\"user\"", "")), [user, NONE, user]);
+        let both = rule("\"host\"", "") + &rule("\"user|client\"", "");
+        let (client, all) =
+            (Asks { client: true, ..user }, Asks { client: true, host: true, ..user });
+        assert_eq!(asks(&both), [all, host, client], "fallbacks go along");
+        let id = "match = \"/a/{id}\"";
+        assert!(asks(&rule("\"param:id\"", id))[0].route && asks(&rule("\"route\"", ""))[1].route);
+        assert_eq!(asks(&rule("\"client\", \"user\"", "match = []")), [NONE; 3]);
+        assert_eq!(asks(&format!("mode = \"off\"\n{both}")), [NONE; 3]);
+        let denied = "[[deny]]\nclients = [\"203.0.113.0/24\"]\n";
+        assert!(asks(denied).iter().all(|asks| asks.client), "lists are asked at both doors");
+    }
+}

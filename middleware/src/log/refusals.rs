@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use hotgate_detector::{Decision, Refusal, Time};
 
 use super::TARGET;
-use crate::{active::Active, gate::Clock, operator::cause_name};
+use crate::{active::Active, operator::cause_name};
 
 /// Events of either kind that one gate logs in one second. A flood of refusals must not become a flood of
 /// log lines; those beyond are counted and told as a number.
@@ -36,9 +36,9 @@ impl RefusalLog {
 
     /// What rules of this decision would have refused, were they in force.
     #[inline]
-    pub(crate) fn observed(&self, active: &Active, decision: &Decision, clock: &Clock) {
+    pub(crate) fn observed(&self, active: &Active, decision: &Decision, now: Time) {
         if decision.findings.iter().any(|finding| !finding.enforced && finding.refuses.is_some()) {
-            self.would_have_refused(active, decision, clock.now());
+            self.would_have_refused(active, decision, now);
         }
     }
 

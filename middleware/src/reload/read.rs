@@ -11,12 +11,17 @@ use hotgate_rules::RuleSet;
 /// What the file holds, up to one byte more than a rule file may have: enough for the parser to say
 /// that it is too large. Waits for nobody: a pipe, where nobody may ever write, is an error.
 pub(crate) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    up_to(RuleSet::FILE_BYTES_MAX, path)
+}
+
+/// What a file holds, up to one byte more than `max`.
+pub(crate) fn up_to(max: usize, path: &Path) -> io::Result<Vec<u8>> {
     expect_file(&fs::metadata(path)?)?;
     let file = open(path)?;
     // Something else may have taken its place since.
     expect_file(&file.metadata()?)?;
     let mut bytes = Vec::new();
-    file.take(RuleSet::FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    file.take(max as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -127,6 +127,70 @@ fn a_rule_that_keyed_nothing_says_so_once() {
     assert!(said[0].contains("the server does not tell the peer's address"), "{}", said[0]);
 }
 
+const BY_USER: &str = "[[rule]]\nname = \"user\"\nmatch = \"/api\"\nkey = [\"user\"]\nover = \"9/1m\"\nthrottle = {}\n";
+
+fn by_user() -> (Gate, Worker) {
+    let (clock, _) = quanta::Clock::mock();
+    let rules = format!("app = \"test\"\n{BY_USER}").parse().unwrap();
+    let builder = Gate::builder().rules(rules);
+    builder
+        .user(|parts| parts.headers.get("x-user")?.to_str().ok().map(Into::into))
+        .pair(clock)
+        .unwrap()
+}
+
+#[test]
+#[ignore = "the rule file cannot say it yet"]
+fn a_rule_whose_door_none_reaches_says_so_once() {
+    let (gate, worker) = by_user();
+    let _inner = gate.inner_layer();
+    let logged = Logged::default();
+    let _guard = logged.listen();
+    for (requests, said) in [(999, 0), (1, 1), (1_000, 1)] {
+        for _ in 0..requests {
+            assert!(passes(&gate, request("/api", false)));
+            assert!(passes(&gate, request("/elsewhere", false)));
+        }
+        tick(&worker);
+        assert_eq!(
+            logged.lines_with("none came to the inner one").len(),
+            said,
+            "after {requests} more"
+        );
+    }
+    let said = logged.lines_with("none came to the inner one");
+    assert!(said[0].contains("rule \"user\" matched 1000 requests"), "{}", said[0]);
+}
+
+#[test]
+#[ignore = "the rule file cannot say it yet"]
+fn a_rule_whose_door_is_reached_now_and_then_is_not_warned_of() {
+    let (gate, worker) = by_user();
+    let _inner = gate.inner_layer();
+    let logged = Logged::default();
+    let _guard = logged.listen();
+    gate.admit(Place::Inner, &mut request("/api", false));
+    for _ in 0..2_000 {
+        assert!(passes(&gate, request("/api", false)));
+    }
+    tick(&worker);
+    assert_eq!(logged.lines_with("none came to the inner one").len(), 0);
+}
+
+#[test]
+#[ignore = "the rule file cannot say it yet"]
+fn a_rule_by_user_in_front_of_authentication_is_told_where_it_belongs() {
+    let (gate, worker) = by_user();
+    let logged = Logged::default();
+    let _guard = logged.listen();
+    for _ in 0..1_000 {
+        assert!(passes(&gate, request("/api", false)));
+    }
+    tick(&worker);
+    let said = logged.lines_with("found its key");
+    assert!(said.len() == 1 && said[0].contains("gate.inner_layer() belongs inside"), "{said:?}");
+}
+
 /// Panics at the first counter it is asked for.
 struct Panics;
 

@@ -1,6 +1,7 @@
 //! What the tests share.
 
 use std::{
+    borrow::Cow,
     convert::Infallible,
     fmt::Debug,
     future::{Future, Ready, ready},
@@ -14,8 +15,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use hotgate::{Gate, Peer, PeerAddr};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hotgate::{Gate, GateBuilder, Peer, PeerAddr};
+use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
 use tower::{Service, ServiceExt as _, service_fn};
@@ -28,9 +29,25 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A gate with these rules, which takes peers from [`PeerAddr`].
 pub(crate) fn gate(rules: &str) -> Gate {
+    builder(rules).build().unwrap()
+}
+
+/// The builder of such a gate, to register more on.
+pub(crate) fn builder(rules: &str) -> GateBuilder {
     let rules = format!("app = \"test\"\n{rules}");
     let rules = rules.parse().unwrap_or_else(|problems| panic!("{problems}\n{rules}"));
-    Gate::builder().rules(rules).peer(PeerAddr::of).build().unwrap()
+    Gate::builder().rules(rules).peer(PeerAddr::of)
+}
+
+/// Who a request is of, as authentication leaves it.
+#[derive(Clone)]
+pub(crate) struct User(pub(crate) &'static str);
+
+impl User {
+    /// Shaped for `.user(f)`.
+    pub(crate) fn of(parts: &Parts) -> Option<Cow<'_, str>> {
+        parts.extensions.get::<User>().map(|user| user.0.into())
+    }
 }
 
 /// A rule named `limit`: `over` by client, with `more` lines.
