@@ -129,11 +129,17 @@ impl fmt::Debug for Trace {
     }
 }
 
+/// The low 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the high bits are another field's")]
+fn low(bits: u128) -> u64 {
+    bits as u64
+}
+
 impl DecisionId {
     /// What the id stands for under this secret; `None` if it cannot be one of ours, given by now.
     pub(crate) fn open(self, secret: IdSecret, now: Time) -> Option<Refused> {
         let bits = swapped(mixed(swapped(self.bits()), secret, (0..ROUNDS).rev()));
-        let field = |shift: u32, width: u32| (bits >> shift) as u64 & ((1 << width) - 1);
+        let field = |shift: u32, width: u32| low(bits >> shift) & ((1 << width) - 1);
         let rule = u16::try_from(field(CAUSE_BITS, RULE_BITS)).ok()?;
         let written = field(CAUSE_BITS + RULE_BITS + SERIAL_BITS, TIME_BITS);
         let latest = millis(now) + AHEAD_MILLIS_MAX;
@@ -143,7 +149,7 @@ impl DecisionId {
             rule: (rule != NO_RULE).then_some(rule),
             cause: *CAUSES.get(usize::try_from(field(0, CAUSE_BITS)).ok()?)?,
             at: Time::from_nanos(at).min(now),
-            hash: (bits >> (CAUSE_BITS + RULE_BITS + NUMBER_BITS)) as u64,
+            hash: low(bits >> (CAUSE_BITS + RULE_BITS + NUMBER_BITS)),
         })
     }
 

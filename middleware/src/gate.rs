@@ -20,11 +20,12 @@ use crate::{
     active::Active,
     check::Faults,
     control::Control,
-    counters::Published,
+    counters::{Published, Totals},
     hooks::Hooks,
     log::{Notices, RefusalLog},
     mark::Place,
     peer,
+    reload::Reloads,
 };
 
 /// The engine inside one service instance.
@@ -46,7 +47,9 @@ pub(crate) struct Shared {
     pub(crate) notices: Notices,
     pub(crate) faults: Faults,
     pub(crate) refusals: RefusalLog,
+    pub(crate) totals: Mutex<Totals>,
     pub(crate) published: Mutex<Published>,
+    pub(crate) reloads: Reloads,
     /// How many services stand behind this gate's layers. While it is one, no request can come to
     /// this gate twice.
     pub(crate) doors: AtomicUsize,

@@ -25,16 +25,16 @@ enum Asked {
     All,
 }
 
-/// That the process's first gate has asked the rules of its outer door. Mostly it is the only gate, so
-/// its marks have no size: beside other extensions they allocate nothing.
+/// That one of the process's first gates has asked the rules of its outer door. Mostly there is one gate
+/// only: its marks have no size, so that beside other extensions they allocate nothing.
 #[derive(Clone)]
-struct FirstAskedOuter;
+struct AskedOuter<const GATE: u64>;
 
-/// That the process's first gate has asked all its rules.
+/// That one of the first gates has asked all its rules.
 #[derive(Clone)]
-struct FirstAskedAll;
+struct AskedAll<const GATE: u64>;
 
-/// What other gates have asked, by their numbers.
+/// What gates after those have asked, by their numbers.
 #[derive(Clone, Default)]
 struct AskedBy(SmallVec<[(u64, Asked); 1]>);
 
@@ -50,38 +50,57 @@ impl Shared {
         if self.doors.load(Relaxed) <= 1 {
             return Some(unmarked);
         }
-        let door = match (place, asked(self.number, &parts.extensions)) {
-            (_, None) => unmarked,
-            (Place::Inner, Some(Asked::Outer)) => Door::Inner,
-            _ => return None,
+        let door = move |asked| match (place, asked) {
+            (_, None) => Some(unmarked),
+            (Place::Inner, Some(Asked::Outer)) => Some(Door::Inner),
+            _ => None,
         };
-        let now = if door == Door::Outer { Asked::Outer } else { Asked::All };
-        mark(self.number, now, &mut parts.extensions);
-        Some(door)
-    }
-}
-
-fn asked(gate: u64, extensions: &Extensions) -> Option<Asked> {
-    if gate > 0 {
-        let by = extensions.get::<AskedBy>()?;
-        return by.0.iter().find_map(|(number, asked)| (*number == gate).then_some(*asked));
-    }
-    if extensions.get::<FirstAskedAll>().is_some() {
-        return Some(Asked::All);
-    }
-    extensions.get::<FirstAskedOuter>().map(|_| Asked::Outer)
-}
-
-fn mark(gate: u64, now: Asked, extensions: &mut Extensions) {
-    match now {
-        Asked::All if gate == 0 => drop(extensions.insert(FirstAskedAll)),
-        Asked::Outer if gate == 0 => drop(extensions.insert(FirstAskedOuter)),
-        _ => {
-            let by = &mut extensions.get_or_insert_default::<AskedBy>().0;
-            match by.iter_mut().find(|(number, _)| *number == gate) {
-                Some((_, asked)) => *asked = now,
-                None => by.push((gate, now)),
-            }
+        match self.number {
+            0 => first::<0>(&mut parts.extensions, door),
+            1 => first::<1>(&mut parts.extensions, door),
+            2 => first::<2>(&mut parts.extensions, door),
+            3 => first::<3>(&mut parts.extensions, door),
+            gate => further(gate, &mut parts.extensions, door),
         }
     }
+}
+
+impl Asked {
+    fn at(door: Door) -> Self {
+        if door == Door::Outer { Asked::Outer } else { Asked::All }
+    }
+}
+
+/// The door by what the mark of one of the first gates says, which is then moved on.
+fn first<const GATE: u64>(
+    extensions: &mut Extensions,
+    door: impl FnOnce(Option<Asked>) -> Option<Door>,
+) -> Option<Door> {
+    let asked = if extensions.get::<AskedAll<GATE>>().is_some() {
+        Some(Asked::All)
+    } else {
+        extensions.get::<AskedOuter<GATE>>().map(|_| Asked::Outer)
+    };
+    let door = door(asked)?;
+    match Asked::at(door) {
+        Asked::Outer => drop(extensions.insert(AskedOuter::<GATE>)),
+        Asked::All => drop(extensions.insert(AskedAll::<GATE>)),
+    }
+    Some(door)
+}
+
+/// The same of the gates after those.
+fn further(
+    gate: u64,
+    extensions: &mut Extensions,
+    door: impl FnOnce(Option<Asked>) -> Option<Door>,
+) -> Option<Door> {
+    let by = &mut extensions.get_or_insert_default::<AskedBy>().0;
+    let own = by.iter_mut().find(|(number, _)| *number == gate);
+    let door = door(own.as_ref().map(|(_, asked)| *asked))?;
+    match own {
+        Some((_, asked)) => *asked = Asked::at(door),
+        None => by.push((gate, Asked::at(door))),
+    }
+    Some(door)
 }

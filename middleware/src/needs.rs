@@ -1,6 +1,6 @@
 //! What rules need that their file does not hold: functions of the service, and other files.
 
-use std::{collections::HashMap, fs::File, io, io::Read as _, path::Path};
+use std::{collections::HashMap, io, path::Path};
 
 use bytes::Bytes;
 use hotgate_rules::{Action, PartKind, Rule, RuleSet};
@@ -10,6 +10,7 @@ use crate::{
     active::{of_requests, what_asks_for_the_client},
     hooks::Hooks,
     peer::KNOWS_PEERS,
+    reload::read,
 };
 
 /// The largest `body_file`, in bytes: an answer to those who are too many should be small. A larger
@@ -57,7 +58,7 @@ fn bodies(rules: &RuleSet, folder: &Path) -> Result<Bodies, BuildError> {
         };
         if !bodies.0.contains_key(path) {
             let at = folder.join(path);
-            let body = read(&at).map_err(|source| BuildError::Body {
+            let body = body(&at).map_err(|source| BuildError::Body {
                 rule: (*rule.name).into(),
                 path: at,
                 source,
@@ -116,16 +117,11 @@ fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
     format!("registered: {}", names.join(", "))
 }
 
-fn read(path: &Path) -> io::Result<Bytes> {
-    // Opening a pipe waits for whoever writes into it.
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
-    }
-    let mut body = Vec::new();
-    File::open(path)?.take(BODY_BYTES_MAX as u64 + 1).read_to_end(&mut body)?;
+fn body(path: &Path) -> io::Result<Bytes> {
+    let body = read::up_to(BODY_BYTES_MAX, path)?;
     if body.len() > BODY_BYTES_MAX {
-        let message = format!("it holds more than {BODY_BYTES_MAX} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        let limit = format!("expected at most {BODY_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, limit));
     }
     Ok(body.into())
 }

@@ -22,10 +22,10 @@ impl OwnAnswer {
     pub(crate) fn new(respond: &Respond, bodies: &Bodies) -> Self {
         let body = respond.body_file.as_deref().map(|path| bodies.get(path)).unwrap_or_default();
         let mut headers = HeaderMap::new();
-        headers.extend(respond.content_type.clone().map(|value| (header::CONTENT_TYPE, value)));
         for (name, value) in &respond.headers {
             headers.append(name, value.clone());
         }
+        headers.extend(respond.content_type.clone().map(|value| (header::CONTENT_TYPE, value)));
         OwnAnswer { status: respond.status, headers, body }
     }
 

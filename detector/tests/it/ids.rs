@@ -161,7 +161,7 @@ fn an_id_says_nothing_to_another_process_and_none_can_be_made_up() {
     let other = Config { table_seed: [1, 2, 3, 5], ..CONFIG };
     let secret = Config { privacy_secret: [8; 16], ..CONFIG };
     let others = [other, secret].map(|config| Engine::new(rule_set(rules), config));
-    let (mut opened, mut number) = (0, 0);
+    let (mut opened, mut number) = (0_u32, 0_usize);
     for _ in 0..20_000 {
         let id = get("/").decide(&own, day).refusal.unwrap().id();
         assert!(own.refusal_of(id, day).is_some(), "its own process reads it");
@@ -172,7 +172,7 @@ fn an_id_says_nothing_to_another_process_and_none_can_be_made_up() {
         }
         // Its every bit counts.
         let text = id.to_string();
-        let at = [0, 7, 15, 20, 24, 35][number as usize / 2 % 6];
+        let at = [0, 7, 15, 20, 24, 35][number / 2 % 6];
         let digit = u32::from_str_radix(&text[at..=at], 16).unwrap();
         let changed = format!("{}{:x}{}", &text[..at], digit ^ 1, &text[at + 1..]);
         let changed: DecisionId = changed.parse().unwrap();

@@ -2,9 +2,9 @@
 
 use std::{
     borrow::Cow,
-    fmt,
-    fs::{self, File},
-    io::Read as _,
+    env,
+    ffi::OsStr,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
     time::SystemTime,
@@ -13,7 +13,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use hotgate_detector::{Config, Engine, Finding, Time};
-use hotgate_rules::{Commands, Peer, RuleSet};
+use hotgate_rules::{Commands, Mode, Peer, RuleSet};
 use http::{Response, request::Parts};
 use siphasher::sip128::SipHasher24;
 
@@ -22,15 +22,19 @@ use crate::{
     active::Active,
     check::Faults,
     control::Control,
-    counters::Published,
+    counters::{Published, Totals},
     error::SECRET_BYTES_MIN,
     gate::{self, Clock, Shared},
     hooks::Hooks,
     log::{self, Notices, RefusalLog},
     needs,
     operator::Record,
+    reload::{Reload, Reloads, read},
     worker::Worker,
 };
+
+/// The mode that the environment sets over the rules.
+const MODE_VARIABLE: &str = "HOTGATE_MODE";
 
 /// Builds a [`Gate`]; made by [`Gate::builder`].
 #[derive(Default)]
@@ -112,9 +116,12 @@ impl GateBuilder {
 
     /// Builds the gate and starts its thread. No runtime is needed.
     ///
+    /// The environment variable `HOTGATE_MODE` is read here: `enforce`, `observe` or `off`. The lowest of
+    /// it, the file's `mode` and the last command holds, for as long as the gate lives.
+    ///
     /// # Errors
     ///
-    /// When the rules cannot be read or have errors, when they ask for the client and nothing tells
+    /// When the rules cannot be read or have errors, when `HOTGATE_MODE` is no mode, when they ask for the client and nothing tells
     /// who the peer is, when they name a function that was not registered, when the secret or a
     /// `body_file` cannot be read, when there is no randomness or no thread.
     pub fn build(self) -> Result<Gate, BuildError> {
@@ -125,17 +132,19 @@ impl GateBuilder {
 
     /// The gate, and what its thread does.
     pub(crate) fn pair(self, clock: quanta::Clock) -> Result<(Gate, Worker), BuildError> {
-        let (rules, file) = match self.rules.ok_or(BuildError::NoRules)? {
-            Source::File(path) => (read_rules(&path)?, Some(path)),
-            Source::Set(rules) => (*rules, None),
+        let (rules, file, reload) = match self.rules.ok_or(BuildError::NoRules)? {
+            Source::File(path) => {
+                let (rules, reload) = read_rules(&path)?;
+                (rules, Some(path), Some(reload))
+            }
+            Source::Set(rules) => (*rules, None, None),
         };
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let bodies = needs::meet(&rules, &self.hooks, folder)?;
+        let commands = commands()?;
         let config = config(&rules, folder)?;
-        say_warnings(&rules, file.as_deref());
+        log::rule_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
-        let published = Published::new(rules.rules().len());
-        let commands = Commands::default();
         let engine = Engine::new(rules.under(&commands), config);
         let shared = Arc::new(Shared {
             number: gate::next_number(),
@@ -147,18 +156,21 @@ impl GateBuilder {
                 bodies,
                 file,
                 since: Time::default(),
+                failed: None,
             }),
             clock: Clock::new(clock),
             hooks: self.hooks,
             notices: Notices::default(),
             faults: Faults::default(),
             refusals: RefusalLog::default(),
-            published: published.into(),
+            totals: Totals::default().into(),
+            published: Published::default().into(),
+            reloads: Reloads::default(),
             doors: 0.into(),
             has_inner_door: false.into(),
             _alive: alive,
         });
-        let worker = Worker::new(&shared, stop);
+        let worker = Worker::new(&shared, reload, stop);
         Ok((Gate::new(shared), worker))
     }
 }
@@ -169,15 +181,33 @@ impl fmt::Debug for GateBuilder {
     }
 }
 
-fn read_rules(path: &Path) -> Result<RuleSet, BuildError> {
-    let read = || {
-        // One byte too many is enough for the parser to say that there are too many.
-        let mut text = String::new();
-        File::open(path)?.take(RuleSet::FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
-    text.parse().map_err(|problems| BuildError::Rules { path: path.to_owned(), problems })
+/// The rules of a file, and what watches it from here on.
+fn read_rules(path: &Path) -> Result<(RuleSet, Reload), BuildError> {
+    let unreadable = |source| BuildError::Read { path: path.to_owned(), source };
+    let bytes = read::bytes(path).map_err(unreadable)?;
+    let reload = Reload::new(path, &bytes);
+    let text = read::text(bytes).map_err(unreadable)?;
+    let wrong = |problems| BuildError::Rules { path: path.to_owned(), problems };
+    Ok((text.parse().map_err(wrong)?, reload))
+}
+
+/// What the environment says over the rules: `HOTGATE_MODE`. Set to nothing it is as if it were not set.
+fn commands() -> Result<Commands, BuildError> {
+    let mut commands = Commands::default();
+    if let Some(value) = env::var_os(MODE_VARIABLE).filter(|value| !value.is_empty()) {
+        commands.environment = mode(&value)?;
+        log::environment(commands.environment);
+    }
+    Ok(commands)
+}
+
+fn mode(value: &OsStr) -> Result<Mode, BuildError> {
+    match value.to_str() {
+        Some("enforce") => Ok(Mode::Enforce),
+        Some("observe") => Ok(Mode::Observe),
+        Some("off") => Ok(Mode::Off),
+        _ => Err(BuildError::Mode { value: value.to_string_lossy().into_owned() }),
+    }
 }
 
 fn config(rules: &RuleSet, folder: &Path) -> Result<Config, BuildError> {
@@ -214,15 +244,6 @@ fn unix_nanos() -> i128 {
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => nanos(after),
         Err(before) => -nanos(before.duration()),
-    }
-}
-
-fn say_warnings(rules: &RuleSet, file: Option<&Path>) {
-    for problem in rules.warnings() {
-        match file {
-            Some(path) => log::warn(format_args!("{}:{problem}", path.display())),
-            None => log::warn(format_args!("rules:{problem}")),
-        }
     }
 }
 

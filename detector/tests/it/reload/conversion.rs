@@ -47,7 +47,8 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
                     now += gap;
                     if seen != limit {
                         changes.push_back((now, block(seen).max(block(limit))));
-                        known.drain(..known.len().saturating_sub(limit as usize));
+                        let kept = usize::try_from(limit).unwrap();
+                        known.drain(..known.len().saturating_sub(kept));
                         seen = limit;
                     }
                     let is_inside = |at: &u64| at + WINDOW_MS > now;

@@ -623,7 +623,7 @@ fn compare(file: File, steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Reload(change) => model.reload(change),
             step => model.operate(step)?,
         }
-        if model.now % 5 == 0 {
+        if model.now.is_multiple_of(5) {
             model.look()?;
         }
     }
