@@ -169,6 +169,7 @@ impl Counting {
     }
 
     /// Takes the outcome of a request that was held pending; `terms` is the override for its key.
+    #[expect(clippy::too_many_arguments, reason = "two of the caller's, and what it looked up")]
     pub(crate) fn settle(
         &self,
         rule: &Rule,

@@ -21,6 +21,7 @@ pub(crate) type RuleBits = [u64; 4];
 pub(crate) struct Doors {
     outer: RuleBits,
     inner: RuleBits,
+    both: RuleBits,
 }
 
 impl Doors {
@@ -33,27 +34,45 @@ impl Doors {
                 let bits =
                     if rules.needs_inner_door(index) { &mut doors.inner } else { &mut doors.outer };
                 bits[index / 64] |= 1 << (index % 64);
+                doors.both[index / 64] |= 1 << (index % 64);
             }
         }
         doors
     }
 
-    pub(crate) fn at(&self, door: Door, matched: RuleBits) -> RuleBits {
-        let mut bits = matched;
-        for (at, word) in bits.iter_mut().enumerate() {
-            *word &= match door {
-                Door::Only => self.outer[at] | self.inner[at],
-                Door::Outer => self.outer[at],
-                Door::Inner => self.inner[at],
-            };
-        }
-        bits
+    #[inline]
+    pub(crate) fn at(&self, door: Door, mut matched: RuleBits) -> RuleBits {
+        let judging = match door {
+            Door::Only => &self.both,
+            Door::Outer => &self.outer,
+            Door::Inner => &self.inner,
+        };
+        matched.iter_mut().zip(judging).for_each(|(word, judging)| *word &= judging);
+        matched
     }
+}
 
-    /// Those that are not off.
-    pub(crate) fn live(&self, bits: RuleBits) -> RuleBits {
-        self.at(Door::Only, bits)
+/// How many rules a set holds.
+pub(crate) enum Number {
+    None,
+    /// This one.
+    One(usize),
+    More,
+}
+
+/// How many rules a set holds.
+#[inline]
+pub(crate) fn number_of(bits: RuleBits) -> Number {
+    let mut number = Number::None;
+    for (at, word) in bits.into_iter().enumerate() {
+        if word != 0 {
+            if word & (word - 1) != 0 || matches!(number, Number::One(_)) {
+                return Number::More;
+            }
+            number = Number::One(at * 64 + word.trailing_zeros() as usize);
+        }
     }
+    number
 }
 
 /// The positions in a set, rising.

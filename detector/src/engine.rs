@@ -18,9 +18,9 @@ use smallvec::SmallVec;
 use crate::{
     Cause, Charges, Config, Decision, Door, Event, Finding, Outcome, Refusal, Refused, RuleCounts,
     Time,
-    counters::count,
+    counters::{count, count_up_to},
     counting::{RuleState, Succession},
-    door::{Doors, RuleBits, positions},
+    door::{Doors, Number, RuleBits, number_of, positions},
     id::{IdSecret, Trace},
     probe::{Probe, Refuses},
     table::Calm,
@@ -176,19 +176,18 @@ impl Engine {
     /// counts as the newer. It must not step back by more than a window.
     #[must_use = "it says whether the request passes, and holds what must be settled"]
     pub fn decide_at(&self, door: Door, facts: &Facts<'_>, now: Time) -> Decision {
-        let mut decision = Decision::default();
         let mode = self.rules.mode();
         if mode == Mode::Off {
-            return decision;
+            return Decision::default();
         }
         let matched = self.rules.matching(facts);
         if matched.is_exempt() {
-            return decision;
+            return Decision::default();
         }
         let mut bits = self.doors.at(door, matched.bits());
         match self.client_standing(facts, now) {
             ClientStanding::Unlisted => {}
-            ClientStanding::Allowed => return decision,
+            ClientStanding::Allowed => return Decision::default(),
             ClientStanding::AllowedPast(rules) => {
                 bits.iter_mut().zip(rules).for_each(|(word, rules)| *word &= !rules);
             }
@@ -196,16 +195,30 @@ impl Engine {
             ClientStanding::Denied if door != Door::Inner => {
                 count(&self.totals.denied);
                 if mode == Mode::Enforce {
-                    decision.refusal = Some(self.denial(now));
-                    return decision;
+                    return Decision { refusal: Some(self.denial(now)), ..Decision::default() };
                 }
             }
             ClientStanding::Denied => {}
         }
-        if !self.pass_calmly(bits, facts, now) {
-            self.judge(bits, facts, now, &mut decision);
+        if self.pass_calmly(bits, facts, now) {
+            if door == Door::Outer {
+                self.send_on(matched.bits());
+            }
+            return Decision::default();
+        }
+        let decision = self.judge(bits, facts, now);
+        if door == Door::Outer && decision.refusal.is_none() {
+            self.send_on(matched.bits());
         }
         decision
+    }
+
+    /// Counts for the rules of the inner door a request that goes on from the outer one.
+    fn send_on(&self, matched: RuleBits) {
+        for index in positions(self.doors.at(Door::Inner, matched)) {
+            let counter = &self.states[index].counters.stripe(0).sent_on;
+            count_up_to(RuleCounts::SENT_ON_MAX, counter);
+        }
     }
 
     /// The short way: where every matching rule is plain, and every key has its place, is under no
@@ -216,11 +229,10 @@ impl Engine {
         if facts.method == Some(&http::Method::OPTIONS) {
             return false;
         }
-        let mut matched = positions(bits);
-        match (matched.next(), matched.next()) {
-            (None, _) => true,
-            (Some(index), None) => self.pass_one_calmly(index, facts, now),
-            _ => self.pass_all_calmly(bits, facts, now),
+        match number_of(bits) {
+            Number::None => true,
+            Number::One(index) => self.pass_one_calmly(index, facts, now),
+            Number::More => self.pass_all_calmly(bits, facts, now),
         }
     }
 
@@ -229,10 +241,11 @@ impl Engine {
         let Some(hash) = self.plain_hash(index, facts, now) else { return false };
         let state = &self.states[index];
         let Some(counting) = &state.counting else { return false };
-        let Some(key) = counting.table.calm(hash, now) else { return false };
-        key.push(counting.limit, now);
-        count(&state.counters.stripe(hash).matched);
-        true
+        let counted = counting.table.count_calm(hash, counting.limit, now);
+        if counted {
+            count(&state.counters.stripe(hash).matched);
+        }
+        counted
     }
 
     fn pass_all_calmly(&self, bits: RuleBits, facts: &Facts<'_>, now: Time) -> bool {
@@ -247,7 +260,7 @@ impl Engine {
         let mut calm: SmallVec<[Calm<'_>; CALM_MAX]> = SmallVec::new();
         for (index, hash) in &hashed {
             let counting = self.states[*index].counting.as_ref();
-            match counting.and_then(|counting| counting.table.calm(*hash, now)) {
+            match counting.and_then(|counting| counting.table.calm(*hash, counting.limit, now)) {
                 Some(key) => calm.push(key),
                 None => return false,
             }
@@ -277,7 +290,9 @@ impl Engine {
     }
 
     /// Lets the matching rules speak: all are checked, then all are charged.
-    fn judge(&self, bits: RuleBits, facts: &Facts<'_>, now: Time, decision: &mut Decision) {
+    #[inline(never)]
+    fn judge(&self, bits: RuleBits, facts: &Facts<'_>, now: Time) -> Decision {
+        let mut decision = Decision::default();
         let mut probes = Probes::new();
         for index in positions(bits) {
             if let Some(probe) = self.probe(index, facts, now) {
@@ -289,9 +304,11 @@ impl Engine {
         } else {
             self.check_and_charge(&mut probes, facts, now, &mut decision.charges);
         }
-        self.conclude(probes, now, decision);
+        self.conclude(probes, now, &mut decision);
+        decision
     }
 
+    #[inline]
     fn client_standing(&self, facts: &Facts<'_>, now: Time) -> ClientStanding {
         match facts.client {
             Some(client) if !self.rules.lists().is_empty() => {
@@ -341,12 +358,11 @@ impl Engine {
         if !has_key {
             return Err(CheckError::Key(rule.key.to_string()));
         }
-        let mut decision = Decision::default();
-        let bits = self.doors.live(positions_of(index));
-        if self.rules.mode() != Mode::Off && !self.pass_calmly(bits, facts, now) {
-            self.judge(bits, facts, now, &mut decision);
+        let bits = self.doors.at(Door::Only, positions_of(index));
+        if self.rules.mode() == Mode::Off || self.pass_calmly(bits, facts, now) {
+            return Ok(Decision::default());
         }
-        Ok(decision)
+        Ok(self.judge(bits, facts, now))
     }
 
     /// Locks the counts of all matched keys, in the order of the rules; checks all; charges all.
@@ -402,6 +418,7 @@ impl Engine {
                 decision.findings.push(Finding {
                     rule: Arc::clone(&probe.rule.name),
                     index: probe.index,
+                    terms: probe.terms,
                     hot: probe.is_hot(),
                     until: probe.until,
                     acts: probe.acts(),

@@ -45,6 +45,9 @@ pub struct FoundRefusal {
     pub at: Time,
     /// Why.
     pub cause: Cause,
+    /// The position of the rule that answered; `None`: a deny list. It is that of the rules in force at
+    /// the time.
+    pub index: Option<usize>,
     /// The rule that answered, and what it knows of the key; `None`: a deny list, or a missing key. The key's
     /// text is empty where no verdict tells it any more.
     pub rule: Option<KeyState>,
@@ -135,7 +138,39 @@ impl Engine {
             let subject = Subject { hash: refused.hash, key, observed: false };
             Some(self.key_state(index, rule, counting, Named { subject, terms }, now))
         });
-        Some(FoundRefusal { at: refused.at, cause: refused.cause, rule })
+        Some(FoundRefusal { at: refused.at, cause: refused.cause, index: refused.rule, rule })
+    }
+
+    /// The verdict of a rule that stands for a key.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such rule, it holds no verdicts, or the key is not one of its.
+    pub fn verdict(
+        &self,
+        rule: &str,
+        key: &str,
+        now: Time,
+    ) -> Result<Option<StandingVerdict>, VerdictError> {
+        let (rule, counting) = self.counting(rule)?;
+        let named = self.read_key(rule, counting, key)?;
+        Ok(counting.verdicts.one(named.subject.hash, now))
+    }
+
+    /// A key as the rule prints it, whatever of it an operator wrote in clear.
+    ///
+    /// # Errors
+    ///
+    /// As of [`verdict`](Self::verdict).
+    pub fn shown(&self, rule: &str, key: &str) -> Result<Arc<str>, VerdictError> {
+        let (rule, counting) = self.counting(rule)?;
+        Ok(self.read_key(rule, counting, key)?.subject.key)
+    }
+
+    /// A time in nanoseconds since the unix epoch, as far as the clock has run evenly since the origin.
+    #[must_use]
+    pub fn unix_nanos(&self, at: Time) -> i128 {
+        self.config.origin_unix_nanos + i128::from(at.as_nanos())
     }
 
     fn key_state(

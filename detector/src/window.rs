@@ -163,6 +163,9 @@ const LEN_BITS: u32 = 7;
 const PART_BITS: u32 = 18;
 
 impl State {
+    /// What one event adds to the packed word while no stamp is due.
+    pub(crate) const ONE_EVENT: u32 = 1 << (HEAD_BITS + LEN_BITS);
+
     pub(crate) fn unpack(word: u32) -> Self {
         State {
             head: word & ((1 << HEAD_BITS) - 1),
@@ -177,6 +180,13 @@ impl State {
             | self.len << HEAD_BITS
             | self.part << (HEAD_BITS + LEN_BITS)
             | u32::from(self.reached) << (HEAD_BITS + LEN_BITS + PART_BITS)
+    }
+
+    /// Whether one event more is only counted: no stamp is due, and none decides, whatever its age.
+    #[inline]
+    pub(crate) fn only_counts(self, limit: Limit) -> bool {
+        let part = self.part + 1;
+        part < limit.q && !self.reached && self.len <= limit.back(part)
     }
 
     /// Whether no stamp is kept: then the ring means nothing, whatever limit it was written for.

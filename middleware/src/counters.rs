@@ -13,7 +13,7 @@ use metrics::{Counter, counter, gauge};
 use crate::{gate::Shared, log};
 
 /// From how many requests without a key on a rule that found none is told.
-const UNKEYED_TOLD_FROM: u64 = 1_000;
+pub(crate) const UNKEYED_TOLD_FROM: u64 = 1_000;
 
 /// What was published, so that the next tick adds the rest.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ struct PublishedRule {
     outcomes: [u64; 4],
     losses: [u64; 6],
     told_unkeyed: bool,
+    told_unreached: bool,
 }
 
 impl Published {
@@ -58,6 +59,11 @@ impl Published {
             if now.unkeyed >= UNKEYED_TOLD_FROM && now.matched == 0 && !published.told_unkeyed {
                 published.told_unkeyed = true;
                 log::keyed_nothing(rule, now.unkeyed, no_peer);
+            }
+            let reached = now.matched + now.unkeyed > 0;
+            if now.sent_on >= RuleCounts::SENT_ON_MAX && !reached && !published.told_unreached {
+                published.told_unreached = true;
+                log::reached_by_none(rule, now.sent_on);
             }
         }
     }
@@ -93,7 +99,7 @@ impl PublishedRule {
 }
 
 /// What became of a rule's requests so far, as the rule alone would have it.
-fn outcomes(rule: &Rule, counts: RuleCounts) -> [(&'static str, u64); 4] {
+pub(crate) fn outcomes(rule: &Rule, counts: RuleCounts) -> [(&'static str, u64); 4] {
     let RuleCounts { matched, refused, would_refuse, unkeyed, .. } = counts;
     // Where a request without the key is rejected, it stands among the refused already.
     let (seen, unkeyed) = match rule.missing_key {

@@ -36,6 +36,22 @@ pub enum BuildError {
         /// What needs it.
         what: String,
     },
+    /// Rules name functions that the service did not register.
+    #[error("{}", missing.join("\n"))]
+    Unregistered {
+        /// One line for each, with the rule, the function, and the nearest names that are registered.
+        missing: Vec<String>,
+    },
+    /// A file that a rule answers with could not be read.
+    #[error("rule {rule:?}: cannot read body_file {}", path.display())]
+    Body {
+        /// The rule.
+        rule: Box<str>,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The secret file could not be read.
     #[error("cannot read [privacy] secret_file {}", path.display())]
     Secret {

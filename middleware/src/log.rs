@@ -3,12 +3,18 @@
 use std::{
     fmt,
     io::{self, Write as _},
+    path::Path,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
 use hotgate_detector::{Change, Event, Refusal, Time};
-use hotgate_rules::{PartKind, Peer, Resolved, Rule};
+use hotgate_rules::{PartKind, Peer, Resolved, Rule, RuleSet};
 use tracing::subscriber::NoSubscriber;
+
+use crate::{
+    operator::{Blocked, Lifted, List, ListEntry, ModeChange, Who},
+    reload::News,
+};
 
 /// The target of every event.
 const TARGET: &str = "hotgate";
@@ -48,6 +54,84 @@ pub(crate) fn verdict(event: &Event) {
         Change::Voided => say!(info, "void, since the rule means something else now"),
         _ => say!(info, "changed"),
     }
+}
+
+/// What of a rule file is allowed but likely not meant.
+pub(crate) fn rule_warnings(rules: &RuleSet, file: Option<&Path>) {
+    for problem in rules.warnings() {
+        match file {
+            Some(path) => warn(format_args!("{}:{problem}", path.display())),
+            None => warn(format_args!("rules:{problem}")),
+        }
+    }
+}
+
+/// Other rules are in force.
+pub(crate) fn rules_changed(file: &Path, news: &News) {
+    let News { from, to, added, removed, reset, mode } = news;
+    let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
+    let (added, removed, reset) = (list(added), list(removed), list(reset));
+    let mode = mode.map(tracing::field::debug);
+    tracing::info!(
+        target: TARGET, file = %file.display(), from, to, added, removed, reset, mode,
+        "other rules are in force"
+    );
+}
+
+/// The rule file was changed, and back again.
+pub(crate) fn rules_unchanged(file: &Path, version: &str) {
+    tracing::info!(
+        target: TARGET, file = %file.display(), version, "the rule file holds what is in force"
+    );
+}
+
+/// The rule file changed to something that cannot be taken.
+pub(crate) fn rules_failed(file: &Path, version: &str, problems: &[String]) {
+    for problem in problems {
+        warn(format_args!("{problem}"));
+    }
+    warn(format_args!(
+        "{} was not taken; the rules of version {version} stay in force",
+        file.display()
+    ));
+}
+
+/// A mode that was commanded. Commands are told as warnings, so that no usual filter hides who did
+/// what.
+pub(crate) fn mode(change: &ModeChange, Who { name: who, peer }: Who<'_>) {
+    let ModeChange { rule, commanded, mode, held_by } = change;
+    tracing::warn!(
+        target: TARGET, who, peer, rule, ?commanded, ?mode, held_by, "mode commanded"
+    );
+}
+
+/// A network that was denied or allowed by command.
+pub(crate) fn list(entry: &ListEntry, Who { name: who, peer }: Who<'_>) {
+    let ListEntry { list, clients, until, note, outweighed_by, .. } = entry;
+    let until = until.map(tracing::field::display);
+    match list {
+        List::Deny => tracing::warn!(
+            target: TARGET, who, peer, clients, until, note, outweighed_by, "denied by command"
+        ),
+        List::Allow => tracing::warn!(
+            target: TARGET, who, peer, clients, until, note, outweighed_by, "allowed by command"
+        ),
+    }
+}
+
+/// A key that was blocked by command.
+pub(crate) fn blocked(block: &Blocked, Who { name: who, peer }: Who<'_>) {
+    let Blocked { rule, key, until, observed, .. } = block;
+    tracing::warn!(
+        target: TARGET, who, peer, rule, key, %until, observed, "blocked by command"
+    );
+}
+
+/// Verdicts that were ended by command.
+pub(crate) fn lifted(lift: &Lifted, Who { name: who, peer }: Who<'_>) {
+    let Lifted { rules, key, lifted } = lift;
+    let rules = rules.join(",");
+    tracing::warn!(target: TARGET, who, peer, rules, key, lifted, "lifted by command");
 }
 
 /// Logs refusals, at most [`REFUSALS_PER_SECOND_MAX`] in a second.
@@ -153,6 +237,9 @@ pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
         "the server does not tell the peer's address"
     } else if asks_client {
         "the peer has no network address, or a proxy does not send what [client] source names"
+    } else if rule.kinds().any(|kind| matches!(kind, PartKind::User | PartKind::Extra(_))) {
+        "the functions that the service registered know nothing of any; do they look at what a layer \
+         further in leaves? Then gate.inner_layer() belongs inside that layer"
     } else {
         "no request carries all parts of it; is a name misspelt?"
     };
@@ -160,6 +247,16 @@ pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
         "rule {:?} matched {unkeyed} requests and found its key {:?} in none: {cause}",
         rule.name,
         rule.key.to_string()
+    ));
+}
+
+/// Says once that a rule matched many requests of which none reached its door.
+pub(crate) fn reached_by_none(rule: &Rule, sent_on: u64) {
+    warn(format_args!(
+        "rule {:?} matched {sent_on} requests at the outer door and none came to the inner one, where it is \
+         asked: no gate.inner_layer() stands in their way, or what stands before it, such as \
+         authentication, lets none of them pass",
+        rule.name
     ));
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 
-use crate::{Mode, RuleSet};
+use crate::{Mode, RuleSet, parse, problem::Quoted};
 
 /// What holds over the rule file: what the environment said at the start, and what operators
 /// commanded since.
@@ -30,6 +30,30 @@ pub struct ListCommand {
     pub denies: bool,
     /// Its end, in nanoseconds since the unix epoch.
     pub until_unix_nanos: i128,
+}
+
+/// Reads an address or a network as the rule file does: IPv4-mapped ones are IPv4, and bits beyond the
+/// prefix are an error.
+///
+/// # Errors
+///
+/// When it is neither; the error says what was expected.
+pub fn network(text: &str) -> Result<IpNet, NetworkError> {
+    let error = |expected| NetworkError { expected, found: Quoted(text).to_string() };
+    let expected = || error("an address or network such as 203.0.113.0/24".to_owned());
+    let net = parse::net::parse(text).ok_or_else(expected)?;
+    if net != net.trunc() {
+        return Err(error(format!("no bits beyond the prefix, such as {}", net.trunc())));
+    }
+    Ok(net)
+}
+
+/// Not an address or network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}, found {found}")]
+pub struct NetworkError {
+    expected: String,
+    found: String,
 }
 
 impl RuleSet {
@@ -89,6 +113,31 @@ mod tests {
         assert_eq!(modes(&commands), [Off, Off]);
         commands = Commands { mode: Observe, ..Commands::default() };
         assert_eq!(modes(&commands), [Observe, Observe]);
+    }
+
+    #[test]
+    fn a_network_is_read_as_the_file_reads_it() {
+        for (text, expected) in [
+            ("203.0.113.9", Ok("203.0.113.9/32")),
+            ("203.0.113.0/24", Ok("203.0.113.0/24")),
+            ("::ffff:203.0.113.0/120", Ok("203.0.113.0/24")),
+            ("2001:db8::/48", Ok("2001:db8::/48")),
+            (
+                "203.0.113.9/24",
+                Err(
+                    "expected no bits beyond the prefix, such as 203.0.113.0/24, found \"203.0.113.9/24\"",
+                ),
+            ),
+            (
+                "shop.example",
+                Err(
+                    "expected an address or network such as 203.0.113.0/24, found \"shop.example\"",
+                ),
+            ),
+        ] {
+            let read = network(text).map(|net| net.to_string()).map_err(|error| error.to_string());
+            assert_eq!(read, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+        }
     }
 
     #[test]

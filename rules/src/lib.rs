@@ -53,11 +53,11 @@ mod units;
 mod uses;
 
 pub use client::{ClientConfig, ClientSource, Peer, Resolved};
-pub use commands::{Commands, ListCommand};
+pub use commands::{Commands, ListCommand, NetworkError, network};
 pub use facts::{Extract, Facts};
 pub use identity::RuleIdentity;
 pub use key::{Key, KeySpec, KeyTextError, MissingPart, Part, PartKind, Show, Value};
-pub use lists::{ClientLists, Standing};
+pub use lists::{ClientLists, ListEntry, Standing};
 pub use matcher::Matched;
 pub use mode::{Mode, ModeError};
 pub use path::RequestPath;

@@ -1,6 +1,6 @@
 //! `[[allow]]` and `[[deny]]`: the narrowest prefix wins, a tie denies.
 
-use std::{collections::HashMap, net::IpAddr};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 use ipnet::IpNet;
 
@@ -12,6 +12,8 @@ use ipnet::IpNet;
 pub struct ClientLists {
     v4: Vec<Prefixes>,
     v6: Vec<Prefixes>,
+    /// As they are written, for people.
+    entries: Arc<[ListEntry]>,
 }
 
 /// How a client stands on the lists.
@@ -29,13 +31,28 @@ pub enum Standing {
 
 /// One `[[allow]]` or `[[deny]]`, its rule names resolved to positions.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+#[non_exhaustive]
+pub struct ListEntry {
     /// Canonical: no IPv4-mapped ones.
-    pub(crate) clients: Vec<IpNet>,
+    pub clients: Vec<IpNet>,
     /// `None`: a deny; `Some(None)`: past all rules; `Some(Some(bits))`: past those.
-    pub(crate) allow: Option<Option<[u64; 4]>>,
-    /// Seconds since the unix epoch.
-    pub(crate) until: Option<i64>,
+    pub allow: Option<Option<[u64; 4]>>,
+    /// Its end, in seconds since the unix epoch.
+    pub until: Option<i64>,
+    /// `note`.
+    pub note: Option<Box<str>>,
+}
+
+impl ListEntry {
+    /// Whether it counts at `unix_nanos`, nanoseconds since the unix epoch.
+    #[must_use]
+    pub fn counts(&self, unix_nanos: i128) -> bool {
+        unix_nanos < self.end()
+    }
+
+    fn end(&self) -> i128 {
+        self.until.map_or(FOREVER, |seconds| i128::from(seconds) * 1_000_000_000)
+    }
 }
 
 /// The networks of one prefix length, by their first address.
@@ -60,12 +77,12 @@ const NEVER: i128 = i128::MIN;
 const FOREVER: i128 = i128::MAX;
 
 impl ClientLists {
-    pub(crate) fn new(entries: Vec<Entry>) -> Self {
+    pub(crate) fn new(entries: Vec<ListEntry>) -> Self {
         let mut lists = ClientLists::default();
-        for entry in entries {
-            let end = entry.until.map_or(FOREVER, |seconds| i128::from(seconds) * 1_000_000_000);
-            for net in entry.clients {
-                let listed = lists.listed(net);
+        for entry in &entries {
+            let end = entry.end();
+            for net in &entry.clients {
+                let listed = lists.listed(*net);
                 match entry.allow {
                     None => listed.denied = listed.denied.max(end),
                     Some(None) => listed.allowed = listed.allowed.max(end),
@@ -73,7 +90,14 @@ impl ClientLists {
                 }
             }
         }
+        lists.entries = entries.into();
         lists
+    }
+
+    /// The lists of the file, as they are written; what operators added is not among them.
+    #[must_use]
+    pub fn entries(&self) -> &[ListEntry] {
+        &self.entries
     }
 
     /// How `client` (canonical) stands at `unix_nanos`, nanoseconds since the unix epoch.
@@ -142,25 +166,25 @@ mod tests {
 
     const NOON: i128 = 1_800_000_000 * 1_000_000_000;
 
-    fn entry(clients: &[&str], allow: Option<Option<[u64; 4]>>) -> Entry {
+    fn entry(clients: &[&str], allow: Option<Option<[u64; 4]>>) -> ListEntry {
         let clients = clients.iter().map(|net| net.parse().unwrap()).collect();
-        Entry { clients, allow, until: None }
+        ListEntry { clients, allow, until: None, note: None }
     }
 
-    fn deny(net: &str) -> Entry {
+    fn deny(net: &str) -> ListEntry {
         entry(&[net], None)
     }
 
-    fn allow(net: &str) -> Entry {
+    fn allow(net: &str) -> ListEntry {
         entry(&[net], Some(None))
     }
 
-    fn allow_past(net: &str, rules: u64) -> Entry {
+    fn allow_past(net: &str, rules: u64) -> ListEntry {
         entry(&[net], Some(Some([rules, 0, 0, 0])))
     }
 
     #[track_caller]
-    fn check(entries: &[Entry], client: &str, expected: Standing) {
+    fn check(entries: &[ListEntry], client: &str, expected: Standing) {
         let lists = ClientLists::new(entries.to_vec());
         assert_eq!(lists.standing(client.parse().unwrap(), NOON), expected, "{client}");
         assert_eq!(lists.is_empty(), entries.is_empty());
@@ -217,7 +241,8 @@ mod tests {
 
     #[test]
     fn an_entry_ends_at_its_until() {
-        let ends = |allow, until| Entry { until: Some(until), ..entry(&["203.0.113.0/24"], allow) };
+        let ends =
+            |allow, until| ListEntry { until: Some(until), ..entry(&["203.0.113.0/24"], allow) };
         let lists = ClientLists::new(vec![
             ends(None, 100),
             ends(Some(None), 200),
@@ -233,18 +258,18 @@ mod tests {
 
     #[test]
     fn an_entry_without_end_outlasts_its_double_with_one() {
-        let ended = Entry { until: Some(1), ..deny("203.0.113.0/24") };
+        let ended = ListEntry { until: Some(1), ..deny("203.0.113.0/24") };
         check(&[deny("203.0.113.0/24"), ended.clone()], "203.0.113.1", Standing::Denied);
         check(&[ended, deny("203.0.113.0/24")], "203.0.113.1", Standing::Denied);
     }
 
     /// What the words of the rule file say, entry by entry.
-    fn scan(entries: &[Entry], client: IpAddr, nanos: i128) -> Standing {
-        let holds = |entry: &&Entry| {
+    fn scan(entries: &[ListEntry], client: IpAddr, nanos: i128) -> Standing {
+        let holds = |entry: &&ListEntry| {
             entry.until.is_none_or(|until| nanos < i128::from(until) * 1_000_000_000)
         };
-        let live: Vec<&Entry> = entries.iter().filter(holds).collect();
-        let covers = |entry: &&Entry, length| {
+        let live: Vec<&ListEntry> = entries.iter().filter(holds).collect();
+        let covers = |entry: &&ListEntry, length| {
             entry.clients.iter().any(|net| net.prefix_len() == length && net.contains(&client))
         };
         let mut past = [0; 4];
@@ -275,7 +300,7 @@ mod tests {
         })
     }
 
-    fn an_entry() -> impl Strategy<Value = Entry> {
+    fn an_entry() -> impl Strategy<Value = ListEntry> {
         let net = (an_addr(), any::<prop::sample::Index>()).prop_map(|(addr, length)| {
             let whole = if addr.is_ipv4() { 32 } else { 128 };
             IpNet::new(addr, u8::try_from(length.index(whole + 1)).unwrap()).unwrap()
@@ -286,11 +311,8 @@ mod tests {
             (0_u64..8).prop_map(|rules| Some(Some([rules, 0, 0, rules]))),
         ];
         let until = prop::option::of(0_i64..4);
-        (prop::collection::vec(net, 0..3), allow, until).prop_map(|(clients, allow, until)| Entry {
-            clients,
-            allow,
-            until,
-        })
+        (prop::collection::vec(net, 0..3), allow, until)
+            .prop_map(|(clients, allow, until)| ListEntry { note: None, clients, allow, until })
     }
 
     proptest! {

@@ -53,11 +53,14 @@ impl Bits {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
-    /// Joins the first `words` of another, which has no more.
-    fn join(&mut self, other: &Bits, words: usize) {
-        for (word, other) in self.0.iter_mut().zip(other.0).take(words) {
-            *word |= other;
-        }
+    #[inline]
+    fn join(&mut self, other: &Bits) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
+    }
+
+    #[inline]
+    fn remove(&mut self, other: &Bits) {
+        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word &= !other);
     }
 }
 
@@ -70,9 +73,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn join(&mut self, other: &Seen, words: usize) {
-        self.matched.join(&other.matched, words);
-        self.except.join(&other.except, words);
+    #[inline]
+    fn join(&mut self, other: &Seen) {
+        self.matched.join(&other.matched);
+        self.except.join(&other.except);
         self.exempt |= other.exempt;
     }
 }
@@ -89,17 +93,12 @@ pub(crate) struct Matcher {
     nodes: Vec<Node>,
     /// The rules whose `match` is left out.
     always: Bits,
-    /// Words of a [`Bits`] that any rule is in.
-    words: usize,
 }
 
 /// A node of the tree, by the segments that lead to it.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// The heads of the literals, sorted as they are.
-    heads: Vec<u64>,
-    /// Sorted by (head, text).
-    literals: Vec<Literal>,
+    literals: Literals,
     /// Where `{name}` leads.
     param: Option<usize>,
     /// Patterns that end here.
@@ -108,9 +107,19 @@ struct Node {
     rests: Vec<End>,
 }
 
+/// Where segments lead by their text: a hash table, probed one by one from a text's [`head`] on, half
+/// empty at least. Nobody but the operator chooses what stands in it.
+#[derive(Clone, Debug, Default)]
+struct Literals {
+    /// None, or a power of two.
+    slots: Vec<Option<Literal>>,
+    len: usize,
+}
+
 /// Where a segment's text leads.
 #[derive(Clone, Debug)]
 struct Literal {
+    head: u64,
     text: Box<[u8]>,
     node: usize,
 }
@@ -120,14 +129,6 @@ struct Literal {
 struct End {
     method: Option<Method>,
     seen: Seen,
-}
-
-/// A form of a request's path on its way through the tree.
-#[derive(Clone, Copy)]
-struct Walk<'a> {
-    method: Option<&'a Method>,
-    segments: Segments<'a>,
-    words: usize,
 }
 
 impl Matcher {
@@ -142,7 +143,6 @@ impl Matcher {
             matcher.insert(pattern, |seen| seen.exempt = true);
         }
         for (index, (patterns, except)) in rules.take(RULES_MAX).enumerate() {
-            matcher.words = index / 64 + 1;
             match patterns {
                 None => matcher.always.insert(index),
                 Some(patterns) => {
@@ -171,7 +171,7 @@ impl Matcher {
         let mut seen = self.seen(method, path.raw());
         if !path.is_normal() {
             let normal = self.seen(method, path.normal());
-            seen.matched.join(&normal.matched, self.words);
+            seen.matched.join(&normal.matched);
             for (word, other) in seen.except.0.iter_mut().zip(normal.except.0) {
                 *word &= other;
             }
@@ -181,10 +181,8 @@ impl Matcher {
             return Matched { bits: Bits::default(), exempt: true };
         }
         let mut bits = self.always;
-        bits.join(&seen.matched, self.words);
-        for (word, except) in bits.0.iter_mut().zip(seen.except.0).take(self.words) {
-            *word &= !except;
-        }
+        bits.join(&seen.matched);
+        bits.remove(&seen.except);
         Matched { bits, exempt: false }
     }
 
@@ -197,29 +195,51 @@ impl Matcher {
         }
     }
 
+    #[inline]
     fn seen(&self, method: Option<&Method>, form: &str) -> Seen {
         let mut seen = Seen::default();
         if let (Some(root), Some(segments)) = (self.nodes.first(), Segments::of(form)) {
-            self.walk(root, Walk { method, segments, words: self.words }, &mut seen);
+            self.walk(root, segments, method, &mut seen);
         }
         seen
     }
 
     /// Recurses only where a segment leads on in two ways, so at most as deep as a pattern is long.
-    fn walk<'n>(&'n self, mut node: &'n Node, mut walk: Walk<'_>, seen: &mut Seen) {
+    fn walk<'n>(
+        &'n self,
+        mut node: &'n Node,
+        mut segments: Segments<'_>,
+        method: Option<&Method>,
+        seen: &mut Seen,
+    ) {
         loop {
-            walk.join(&node.rests, seen);
-            let Some((head, segment)) = walk.segments.next() else {
-                return walk.join(&node.ends, seen);
+            if !node.rests.is_empty() {
+                self.join(&node.rests, method, seen);
+            }
+            let Some((head, segment)) = segments.next() else {
+                return self.join(&node.ends, method, seen);
             };
-            node = match (node.literal(head, segment), node.param) {
-                (None, None) => return,
-                (Some(next), None) | (None, Some(next)) => &self.nodes[next],
-                (Some(literal), Some(param)) => {
-                    self.walk(&self.nodes[literal], walk, seen);
+            let literal = node.literals.get(head, segment);
+            node = match node.param {
+                Some(param) => {
+                    if let Some(literal) = literal {
+                        self.walk(&self.nodes[literal], segments, method, seen);
+                    }
                     &self.nodes[param]
                 }
+                None => match literal {
+                    Some(literal) => &self.nodes[literal],
+                    None => return,
+                },
             };
+        }
+    }
+
+    fn join(&self, ends: &[End], method: Option<&Method>, seen: &mut Seen) {
+        for end in ends {
+            if end.method.as_ref().is_none_or(|own| covers_method(own, method)) {
+                seen.join(&end.seen);
+            }
         }
     }
 
@@ -249,15 +269,12 @@ impl Matcher {
     }
 
     fn literal_child(&mut self, at: usize, text: &[u8]) -> usize {
-        let new = self.nodes.len();
-        let (node, head) = (&mut self.nodes[at], head(text));
-        if let Some(child) = node.literal(head, text) {
+        let (new, head) = (self.nodes.len(), head(text));
+        let literals = &mut self.nodes[at].literals;
+        if let Some(child) = literals.get(head, text) {
             return child;
         }
-        let before = |place: usize| (node.heads[place], &*node.literals[place].text) < (head, text);
-        let place = (0..node.heads.len()).take_while(|place| before(*place)).count();
-        node.heads.insert(place, head);
-        node.literals.insert(place, Literal { text: text.into(), node: new });
+        literals.insert(Literal { head, text: text.into(), node: new });
         self.nodes.push(Node::default());
         new
     }
@@ -273,35 +290,54 @@ impl Matcher {
     }
 }
 
-impl Node {
-    /// Where a segment that begins with `head` leads by its text.
+impl Literals {
+    /// Where a segment leads whose [`head`] is given.
     #[inline]
-    fn literal(&self, head: u64, segment: &[u8]) -> Option<usize> {
-        let first = self.heads.partition_point(|own| *own < head);
-        let same = self.heads[first..].iter().take_while(|own| **own == head);
-        let literals = same.zip(&self.literals[first..]).map(|(_, literal)| literal);
-        literals.into_iter().find(|literal| literal.is(segment)).map(|literal| literal.node)
+    fn get(&self, head: u64, segment: &[u8]) -> Option<usize> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mut at = self.first(head);
+        loop {
+            let literal = self.slots[at & (self.slots.len() - 1)].as_ref()?;
+            if literal.is(head, segment) {
+                return Some(literal.node);
+            }
+            at += 1;
+        }
+    }
+
+    fn insert(&mut self, literal: Literal) {
+        self.len += 1;
+        if self.slots.len() < 2 * self.len {
+            let room = vec![None; (2 * self.len).next_power_of_two()];
+            let literals = std::mem::replace(&mut self.slots, room).into_iter().flatten();
+            literals.for_each(|literal| self.place(literal));
+        }
+        self.place(literal);
+    }
+
+    fn place(&mut self, literal: Literal) {
+        let places = self.first(literal.head)..;
+        let mask = self.slots.len() - 1;
+        let free = places.map(|at| at & mask).find(|at| self.slots[*at].is_none());
+        self.slots[free.expect("half of the slots are free")] = Some(literal);
+    }
+
+    /// Where to look first: both halves of a product, so that each bit of the head has a say.
+    #[inline]
+    fn first(&self, head: u64) -> usize {
+        let product = u128::from(head) * 0x9e37_79b9_7f4a_7c15;
+        ((product >> 64) ^ product) as usize & (self.slots.len() - 1)
     }
 }
 
 impl Literal {
-    /// Whether this is the text of a segment whose head is the same.
     #[inline]
-    fn is(&self, segment: &[u8]) -> bool {
-        self.text.len() == segment.len()
-            && self.text.get(HEAD_BYTES..).unwrap_or_default()
-                == segment.get(HEAD_BYTES..).unwrap_or_default()
-    }
-}
-
-impl Walk<'_> {
-    #[inline]
-    fn join(&self, ends: &[End], seen: &mut Seen) {
-        for end in ends {
-            if end.method.as_ref().is_none_or(|own| covers_method(own, self.method)) {
-                seen.join(&end.seen, self.words);
-            }
-        }
+    fn is(&self, head: u64, segment: &[u8]) -> bool {
+        self.head == head
+            && self.text.len() == segment.len()
+            && (segment.len() <= HEAD_BYTES || self.text[HEAD_BYTES..] == segment[HEAD_BYTES..])
     }
 }
 
@@ -317,18 +353,28 @@ fn head(text: &[u8]) -> u64 {
     }
 }
 
-/// The segments of a path that are still to come, each with its head.
+/// The segments of a path that are still to come, each with its [`head`].
 ///
 /// One trailing slash is dropped, but never a segment before it: a router takes `//` for `/{x}/`
 /// with an empty `x`.
 #[derive(Clone, Copy, Debug)]
-struct Segments<'a>(Option<&'a [u8]>);
+struct Segments<'a> {
+    form: &'a [u8],
+    /// Where the next one begins; beyond the end there is none.
+    at: usize,
+}
 
 impl<'a> Segments<'a> {
     /// Of one form of a path; `None` where it is no path.
+    #[inline]
     fn of(form: &'a str) -> Option<Self> {
-        let rest = form.as_bytes().strip_prefix(b"/")?;
-        Some(Segments((!rest.is_empty()).then(|| rest.strip_suffix(b"/").unwrap_or(rest))))
+        let form = form.as_bytes();
+        match form {
+            b"/" => Some(Segments { form, at: 2 }),
+            [b'/', trimmed @ .., b'/'] => Some(Segments { form: &form[..=trimmed.len()], at: 1 }),
+            [b'/', ..] => Some(Segments { form, at: 1 }),
+            _ => None,
+        }
     }
 }
 
@@ -338,22 +384,25 @@ impl<'a> Iterator for Segments<'a> {
     /// Looks for the slash in eight octets at once: most segments end there.
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.0?;
-        let word = head(rest);
+        let rest = self.form.get(self.at..)?;
+        let word = match (rest.first_chunk(), self.form.last_chunk()) {
+            (Some(head), _) => u64::from_le_bytes(*head),
+            // The rest is the end of the last eight octets.
+            (None, Some(last)) if !rest.is_empty() => {
+                u64::from_le_bytes(*last) >> (8 * (HEAD_BYTES - rest.len()))
+            }
+            (None, _) => head(rest),
+        };
         let (head, length) = match first_slash(word) {
-            Some(length) => (word & !(u64::MAX << (8 * length)), Some(length)),
+            Some(length) => (word & !(u64::MAX << (8 * length)), length),
+            None if rest.len() <= HEAD_BYTES => (word, rest.len()),
             None => {
-                let later = rest.get(HEAD_BYTES..).unwrap_or_default();
-                let slash = later.iter().position(|octet| *octet == b'/');
-                (word, slash.map(|slash| HEAD_BYTES + slash))
+                let later = rest[HEAD_BYTES..].iter().position(|octet| *octet == b'/');
+                (word, later.map_or(rest.len(), |later| HEAD_BYTES + later))
             }
         };
-        let Some((segment, rest)) = length.and_then(|length| rest.split_at_checked(length)) else {
-            self.0 = None;
-            return Some((head, rest));
-        };
-        self.0 = rest.get(1..);
-        Some((head, segment))
+        self.at += length + 1;
+        Some((head, &rest[..length]))
     }
 }
 

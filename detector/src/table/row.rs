@@ -6,7 +6,7 @@ use super::{Line, Locked, Place, Table, WAYS, arena::Words, place_index};
 use crate::{
     Time,
     verdict::{Demand, Standing},
-    window::{Limit, Ticks, Window},
+    window::{Limit, State, Ticks, Window},
 };
 
 /// One key's place in the table, or that it has none, for as long as its lines are locked.
@@ -149,7 +149,7 @@ impl<'t> Row<'t> {
     /// Counts an event, where the key has or finds a place.
     pub(crate) fn push(&mut self, limit: Limit, now: Time, room: &mut Room<'_>) {
         let Some(at) = self.take_place(now, room) else { return };
-        self.at(at).push(self.words(at), limit, &self.table.ticks, now);
+        self.at(at).push(|| self.words(at), limit, &self.table.ticks, now);
     }
 
     /// Forgets the key's events, and the responses still to come of requests before now.
@@ -261,8 +261,32 @@ impl Place {
     }
 
     /// Counts an event of the place's key.
-    pub(super) fn push(&self, words: Words<'_>, limit: Limit, ticks: &Ticks, now: Time) {
-        let before = self.state();
+    #[inline]
+    pub(super) fn push<'w>(
+        &self,
+        words: impl FnOnce() -> Words<'w>,
+        limit: Limit,
+        ticks: &Ticks,
+        now: Time,
+    ) {
+        let word = self.state.load(Relaxed);
+        let before = State::unpack(word);
+        // Mostly no stamp is due, there are too few for one to decide, and all were looked through in
+        // this epoch: then the ring is none of the event's business.
+        if self.last.load(Relaxed) == ticks.epoch(now) && before.only_counts(limit) {
+            return self.state.store(word + State::ONE_EVENT, Relaxed);
+        }
+        self.push_to_ring(before, words(), limit, ticks, now);
+    }
+
+    fn push_to_ring(
+        &self,
+        before: State,
+        words: Words<'_>,
+        limit: Limit,
+        ticks: &Ticks,
+        now: Time,
+    ) {
         let window = Window { ring: words.ring(), limit, ticks };
         let (state, deciding) = window.push(before, now);
         if before.is_stampless() && !state.is_stampless() {

@@ -22,7 +22,7 @@ fn room<T>(act: impl FnOnce(&mut Room<'_>) -> T) -> (T, [u64; 3]) {
 
 /// Admits if the window is not full; whether it did.
 fn admit(table: &Table, hash: u64, n: u32, now: Time) -> bool {
-    if let Some(calm) = table.calm(hash, now) {
+    if let Some(calm) = table.calm(hash, limit(n), now) {
         calm.push(limit(n), now);
         return true;
     }
@@ -101,6 +101,20 @@ fn case() -> impl Strategy<Value = (u32, Duration, u64, Vec<u64>)> {
     let base =
         (prop::sample::select(&LIMITS[..]), prop::sample::select(&WINDOWS[..]), 0..u64::MAX / 4);
     base.prop_flat_map(|(n, window, start)| (Just(n), Just(window), Just(start), gaps(window)))
+}
+
+#[test]
+fn a_key_goes_the_short_way_again_once_its_ring_is_written_for_a_changed_limit() {
+    let at = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
+    let old = table(16, 100, Duration::from_secs(60));
+    for second in 0..5 {
+        assert!(admit(&old, 7, 100, at(second)), "the key has room");
+    }
+    let new = old.with_limits(&[limit(10)]);
+    new.settle();
+    assert!(new.calm(7, limit(10), at(5)).is_none(), "its ring means another limit");
+    assert!(admit(&new, 7, 10, at(5)), "five of ten stand");
+    assert!(new.calm(7, limit(10), at(6)).is_some(), "the long way has rewritten the ring");
 }
 
 proptest! {

@@ -2,14 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "the lint knows tests, not what they share")]
 
+mod allocations;
 mod answers;
 #[cfg(feature = "axum")]
 mod axum_app;
 mod bodies;
+mod check;
 mod contract;
 mod doors;
+mod hooks;
+mod inner_door;
 mod observe;
+mod operator;
 mod parallel;
 mod peers;
+mod respond;
 mod settling;
 mod support;

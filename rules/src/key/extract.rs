@@ -35,14 +35,19 @@ impl Rule {
     /// As [`Rule::key`].
     #[inline]
     pub fn hash_key(&self, facts: &Facts<'_>, state: &mut impl Hasher) -> Result<(), MissingPart> {
+        // The commonest key, without the detour over a value.
+        if let ([kinds], Some(IpAddr::V4(addr))) = (&*self.key.0, facts.client)
+            && let [PartKind::Client { v4, .. }, ..] = **kinds
+        {
+            hash_v4(0, first_of(addr, v4), v4, state);
+            return Ok(());
+        }
+        self.hash_parts(facts, state)
+    }
+
+    fn hash_parts(&self, facts: &Facts<'_>, state: &mut impl Hasher) -> Result<(), MissingPart> {
         for kinds in self.key.parts() {
-            match (kinds, facts.client) {
-                // The commonest part, without the detour over a value.
-                ([PartKind::Client { v4, .. }, ..], Some(IpAddr::V4(addr))) => {
-                    hash_v4(0, first_of(addr, *v4), *v4, state);
-                }
-                _ => self.part(kinds, facts)?.hash(state),
-            }
+            self.part(kinds, facts)?.hash(state);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     ClientConfig,
-    lists::Entry,
+    lists::ListEntry,
     matcher::RULES_MAX,
     problem::{Quoted, nearest},
 };
@@ -25,7 +25,7 @@ pub(super) fn allow(
     rules: &[&str],
     client: Option<&ClientConfig>,
     report: &mut Report<'_>,
-) -> Read<Entry> {
+) -> Read<ListEntry> {
     let allowed = fields.read("rules", report, |item, report| positions(item, rules, report));
     let entry = entry(fields, report, |item, net, report| {
         let proxies = client.map_or(&[][..], |client| &client.trusted);
@@ -37,10 +37,10 @@ pub(super) fn allow(
             report.warn(item.at, message);
         }
     });
-    Ok(Entry { allow: Some(allowed?), ..entry? })
+    Ok(ListEntry { allow: Some(allowed?), ..entry? })
 }
 
-pub(super) fn deny(fields: &Fields<'_>, report: &mut Report<'_>) -> Read<Entry> {
+pub(super) fn deny(fields: &Fields<'_>, report: &mut Report<'_>) -> Read<ListEntry> {
     entry(fields, report, |_, _, _| {})
 }
 
@@ -48,7 +48,7 @@ fn entry(
     fields: &Fields<'_>,
     report: &mut Report<'_>,
     mut check: impl FnMut(&Item<'_>, &IpNet, &mut Report<'_>),
-) -> Read<Entry> {
+) -> Read<ListEntry> {
     const EXAMPLE: &str = "[\"198.51.100.0/24\"]";
     let until = fields.read("until", report, period::unix_seconds);
     let note = fields.read("note", report, Item::note);
@@ -63,9 +63,10 @@ fn entry(
         Ok(net)
     };
     let clients: Vec<Read<IpNet>> = items.into_iter().map(&mut client).collect();
-    note?;
+    let (until, note) = (until?, note?.map(Into::into));
     // One bad network makes the whole list an error, never a shorter list (C58).
-    Ok(Entry { clients: clients.into_iter().collect::<Read<_>>()?, allow: None, until: until? })
+    let clients = clients.into_iter().collect::<Read<_>>()?;
+    Ok(ListEntry { clients, allow: None, until, note })
 }
 
 /// The positions of the named rules, as bits.

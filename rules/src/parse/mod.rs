@@ -10,7 +10,7 @@ mod count;
 mod fields;
 mod key;
 mod lists;
-mod net;
+pub(crate) mod net;
 mod overrides;
 mod pace;
 mod period;
@@ -35,7 +35,7 @@ use self::{
 };
 use crate::{
     ClientConfig, ClientLists, Memory, Pattern, Problems, Rule, RuleSet,
-    lists::Entry,
+    lists::ListEntry,
     matcher::{Matcher, RULES_MAX},
     mode::MODES,
     problem::Quoted,
@@ -190,10 +190,10 @@ fn entries(
     rules: &[&str],
     around: &Around<'_>,
     report: &mut Report<'_>,
-) -> Read<Vec<Entry>> {
+) -> Read<Vec<ListEntry>> {
     let allows = tables(file, "allow", &lists::ALLOW, report);
     let denies = tables(file, "deny", &lists::DENY, report);
-    let mut read: Vec<Read<Entry>> = Vec::with_capacity(allows.len() + denies.len());
+    let mut read: Vec<Read<ListEntry>> = Vec::with_capacity(allows.len() + denies.len());
     read.extend(allows.iter().map(|fields| lists::allow(fields, rules, around.client, report)));
     read.extend(denies.iter().map(|fields| lists::deny(fields, report)));
     read.into_iter().collect()

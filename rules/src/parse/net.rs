@@ -18,7 +18,7 @@ pub(super) fn network(item: Item<'_>, report: &mut Report<'_>) -> Read<IpNet> {
 }
 
 /// An address or a network, IPv4-mapped ones as IPv4 (C59).
-pub(super) fn parse(text: &str) -> Option<IpNet> {
+pub(crate) fn parse(text: &str) -> Option<IpNet> {
     let net =
         text.parse::<IpNet>().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))?;
     Some(canonical(net))

@@ -70,7 +70,7 @@ pub(super) fn read(
     report: &mut Report<'_>,
 ) -> Read<Rule> {
     let name = fields.require("name", "\"login\"", report).and_then(|item| name(item, report));
-    let matched = fields.read("match", report, |item, report| patterns(item, report));
+    let matched = fields.read("match", report, matched_patterns);
     let except = fields.read("except", report, |item, report| patterns(item, report));
     let context = key::Context {
         patterns: matched.as_ref().map(Option::as_deref).map_err(|reported| *reported),
@@ -193,6 +193,11 @@ pub(super) fn name<T: for<'a> From<&'a str>>(item: Item<'_>, report: &mut Report
     } else {
         item.expected(report, EXPECTED)
     })
+}
+
+/// `match`: as [`patterns`], and `[]`, which no request matches, for a rule that only handlers ask.
+fn matched_patterns(item: Item<'_>, report: &mut Report<'_>) -> Read<Vec<Pattern>> {
+    if item.list_or_one().is_empty() { Ok(Vec::new()) } else { patterns(item, report) }
 }
 
 /// `match`, `except`: a pattern or a list of them.
