@@ -147,7 +147,7 @@ fn a_rule_that_only_handlers_ask_needs_no_functions() {
 fn the_body_of_an_answer_is_read_beside_the_rule_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hotgate.toml");
-    let rules = BY_CLIENT.to_owned() + "respond = { body_file = \"sorry.html\" }\n";
+    let rules = BY_CLIENT.to_owned() + "respond = { content_type = \"text/html\", body_file = \"sorry.html\" }\n";
     fs::write(&path, rules).unwrap();
     let body = folder.path().join("sorry.html");
     let build = || Gate::builder().file(&path).peer(|_| None).build();

@@ -225,3 +225,23 @@ async fn functions_are_asked_at_their_own_door_only() {
     status(&service, of_alice("/")).await;
     assert_eq!(calls.get(), 1);
 }
+
+#[tokio::test]
+#[ignore = "the rule file cannot say it yet"]
+async fn a_rule_that_asks_by_when_belongs_to_the_inner_door_too() {
+    let rules = "[[rule]]\nname = \"free\"\nkey = [\"client\"]\nwhen = { \"x:plan\" = [\"free\", \"trial\"] }\nover = \"2/1m\"\nthrottle = {}\n";
+    let build =
+        || builder(rules).extractor("plan", |parts| User::of(parts).map(|_| "free".into())).build();
+    for _ in 0..6 {
+        let gate = build().unwrap();
+        let service = ServiceBuilder::new()
+            .layer(gate.layer())
+            .map_request(authenticated)
+            .layer(gate.inner_layer())
+            .service(ok());
+        for expected in [200, 200, 429] {
+            assert_eq!(status(&service, of_alice("/")).await.as_u16(), expected);
+            assert_eq!(status(&service, get("/")).await, StatusCode::OK, "no plan, no rule");
+        }
+    }
+}
