@@ -2,6 +2,7 @@
 
 use std::{
     hash::{BuildHasher, Hasher},
+    net::IpAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -238,7 +239,7 @@ impl Engine {
 
     #[inline]
     fn pass_one_calmly(&self, index: usize, facts: &Facts<'_>, now: Time) -> bool {
-        let Some(hash) = self.plain_hash(index, facts, now) else { return false };
+        let Some(hash) = self.plain_hash(index, facts) else { return false };
         let state = &self.states[index];
         let Some(counting) = &state.counting else { return false };
         let counted = counting.table.count_calm(hash, counting.limit, now);
@@ -252,7 +253,7 @@ impl Engine {
         // Keys first: they may ask functions of the service, which must not run under a lock.
         let mut hashed: SmallVec<[(usize, u64); CALM_MAX]> = SmallVec::new();
         for index in positions(bits) {
-            match self.plain_hash(index, facts, now) {
+            match self.plain_hash(index, facts) {
                 Some(hash) if hashed.len() < CALM_MAX => hashed.push((index, hash)),
                 _ => return false,
             }
@@ -279,13 +280,17 @@ impl Engine {
 
     /// The hash of a request's key under a plain rule.
     #[inline]
-    fn plain_hash(&self, index: usize, facts: &Facts<'_>, now: Time) -> Option<u64> {
+    fn plain_hash(&self, index: usize, facts: &Facts<'_>) -> Option<u64> {
         let state = &self.states[index];
-        if !state.is_plain || !state.is_on(now) {
+        if !state.is_plain {
             return None;
         }
         let mut hasher = self.hasher.build_hasher();
-        self.rules.rules()[index].hash_key(facts, &mut hasher).ok()?;
+        match (state.client_prefix, facts.client) {
+            // The commonest key, without the way through the rule.
+            (Some(prefix), Some(IpAddr::V4(client))) => prefix.hash(client, &mut hasher),
+            _ => self.rules.rules()[index].hash_key(facts, &mut hasher).ok()?,
+        }
         Some(hasher.finish())
     }
 
