@@ -104,7 +104,6 @@ fn rule(key: &str, action: &str) -> RuleSet {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn functions_that_rules_name_must_be_registered() {
     // C12
     let build = |key: &str, action: &str| {
@@ -136,18 +135,17 @@ fn functions_that_rules_name_must_be_registered() {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn a_rule_that_only_handlers_ask_needs_no_functions() {
     let rules = rule("\"client\", \"user\", \"x:email\"", "match = []\nthrottle = {}");
     assert!(Gate::builder().rules(rules).build().is_ok());
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn the_body_of_an_answer_is_read_beside_the_rule_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hotgate.toml");
-    let rules = BY_CLIENT.to_owned() + "respond = { content_type = \"text/html\", body_file = \"sorry.html\" }\n";
+    let rules = BY_CLIENT.to_owned()
+        + "respond = { content_type = \"text/html\", body_file = \"sorry.html\" }\n";
     fs::write(&path, rules).unwrap();
     let body = folder.path().join("sorry.html");
     let build = || Gate::builder().file(&path).peer(|_| None).build();
