@@ -4,7 +4,7 @@ use hotgate_detector::{Cause, Door, Engine, Refusal};
 use hotgate_rules::{Action, Mode, PartKind, Rule, RuleSet};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::{needs::Bodies, respond::OwnAnswer};
+use crate::{counters::Meaning, needs::Bodies, respond::OwnAnswer};
 
 /// The rules in force. Nothing in it changes: other rules are another one of these.
 pub(crate) struct Active {
@@ -14,6 +14,7 @@ pub(crate) struct Active {
     /// The header fields that rules mark requests with.
     tags: Box<[HeaderName]>,
     rules: Box<[OfRule]>,
+    meanings: Box<[Meaning]>,
 }
 
 /// What requests need of one rule.
@@ -43,11 +44,20 @@ impl Active {
                 .expect("a name is of letters, digits and dashes"),
             respond: rule.respond.as_ref().map(|respond| OwnAnswer::new(respond, bodies)),
         };
+        let meaning = |(index, rule): (usize, &Rule)| {
+            (rules.identity(index), rule.action.name(), rule.missing_key)
+        };
+        let meanings = rules.rules().iter().enumerate().map(meaning).collect();
         let of_rules = rules.rules().iter().map(of_rule).collect();
         let mut tags: Vec<_> = rules.rules().iter().flat_map(tags).cloned().collect();
         tags.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
         tags.dedup();
-        Active { asks, tags: tags.into(), rules: of_rules, engine }
+        Active { asks, tags: tags.into(), rules: of_rules, meanings, engine }
+    }
+
+    /// How the counts of each rule are to be read.
+    pub(crate) fn meanings(&self) -> impl Iterator<Item = Meaning> {
+        self.meanings.iter().copied()
     }
 
     pub(crate) fn asks(&self, door: Door) -> Asks {

@@ -40,6 +40,7 @@ impl Gate {
         let client = if active.asks(door).client { shared.client(&active, parts) } else { None };
         let now = shared.clock.now();
         let mut decision = shared.decide(&active, door, parts, client, now);
+        shared.refusals.observed(&active, &decision, now);
         if decision.refusal.is_some() {
             return Admission::Answered(shared.refuse(&active, decision, &parts.method, now));
         }
@@ -92,7 +93,7 @@ impl Shared {
         let Some(refusal) = &mut decision.refusal else { return Response::default() };
         let own = active.respond(refusal);
         refusal.status = own.and_then(|own| own.status).unwrap_or(refusal.status);
-        self.refusals.log(refusal, now);
+        self.refusals.refused(refusal, now);
         let mut response = refusal::answer(refusal, own, method);
         response.extensions_mut().insert(decision);
         response

@@ -83,6 +83,7 @@ impl Gate {
                 return Ok(());
             }
         };
+        shared.refusals.observed(&active, &decision, now);
         if decision.refusal.is_none() {
             return Ok(());
         }

@@ -40,6 +40,8 @@ impl Shared {
         let now = self.clock.now();
         let rules = control.rules.under(&control.commands);
         let engine = self.active.load().engine.succeed(rules, now);
+        // What was counted so far was counted under the rules that are in force yet.
+        self.totals().gather(&self.active.load());
         let active = Arc::new(Active::new(engine, &control.bodies));
         self.active.store(Arc::clone(&active));
         active.engine.settle_memory();

@@ -27,6 +27,12 @@ pub enum BuildError {
         /// Its errors.
         problems: Problems,
     },
+    /// `HOTGATE_MODE` is set to something that is no mode.
+    #[error("HOTGATE_MODE is {value:?}, expected enforce, observe or off")]
+    Mode {
+        /// What it is set to.
+        value: String,
+    },
     /// Rules ask for the client, and nothing tells the gate who the peer is.
     #[error(
         "{what} needs the client's address and nothing tells it: expected the feature \"axum\" of \

@@ -20,7 +20,7 @@ use crate::{
     active::Active,
     check::Faults,
     control::Control,
-    counters::Published,
+    counters::{Published, Totals},
     hooks::Hooks,
     log::{Notices, RefusalLog},
     mark::Place,
@@ -47,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) notices: Notices,
     pub(crate) faults: Faults,
     pub(crate) refusals: RefusalLog,
+    pub(crate) totals: Mutex<Totals>,
     pub(crate) published: Mutex<Published>,
     pub(crate) reloads: Reloads,
     /// How many services stand behind this gate's layers. While it is one, no request can come to

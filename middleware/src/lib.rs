@@ -145,16 +145,20 @@
 //! requests with the rule's name in a header field, which is taken from every request that comes in with
 //! it. A [`Decision`] stands in the response's extensions of a
 //! refusal, and in the request's extensions where a rule has something to say (the key is hot, or an
-//! observing rule would have refused). Verdicts, refusals (ten a second) and warnings (each once) are
-//! `tracing` events of the target `hotgate`; warnings go to stderr where no subscriber is set.
+//! observing rule would have refused). Verdicts, refusals (ten a second), what observing rules would have
+//! refused (likewise), changes of the rules and warnings (each once) are `tracing` events of the target
+//! `hotgate`; warnings go to stderr where no subscriber is set.
 //!
 //! Through the `metrics` facade come `hotgate_requests_total` by rule, action and outcome (`admitted`,
 //! `refused`, `would_refuse`, `unkeyed`: what the rule alone says, whatever others say of the same
 //! request); the gauge `hotgate_verdicts`, and what full tables cost
 //! (`hotgate_evicted_live_total`, `hotgate_evicted_limited_total`, `hotgate_untracked_total`,
-//! `hotgate_unstored_verdicts_total`, `hotgate_dropped_events_total`) by rule and action; and
-//! `hotgate_denied_total`, `hotgate_no_peer_total` and `hotgate_unusable_hops_total`. Keys are never
-//! labels.
+//! `hotgate_unstored_verdicts_total`, `hotgate_forgotten_blocks_total`, `hotgate_dropped_events_total`) by
+//! rule and action; `hotgate_denied_total`, `hotgate_no_peer_total` and `hotgate_unusable_hops_total`; and
+//! of the rule file `hotgate_reload_total` by outcome (`loaded`, `unchanged`, `refused`, `unreadable`), the
+//! gauges `hotgate_reload_failing` (1 while the file cannot be taken), `hotgate_rules_version` (as a number)
+//! and `hotgate_mode` by mode (1 for the one that holds). Keys are never labels. Install the recorder before
+//! the gate is built: what is counted before is not told to it.
 
 mod active;
 mod admission;

@@ -2,6 +2,8 @@
 
 use std::{
     borrow::Cow,
+    env,
+    ffi::OsStr,
     fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
@@ -11,7 +13,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use hotgate_detector::{Config, Engine, Finding, Time};
-use hotgate_rules::{Commands, Peer, RuleSet};
+use hotgate_rules::{Commands, Mode, Peer, RuleSet};
 use http::{Response, request::Parts};
 use siphasher::sip128::SipHasher24;
 
@@ -20,7 +22,7 @@ use crate::{
     active::Active,
     check::Faults,
     control::Control,
-    counters::Published,
+    counters::{Published, Totals},
     error::SECRET_BYTES_MIN,
     gate::{self, Clock, Shared},
     hooks::Hooks,
@@ -30,6 +32,9 @@ use crate::{
     reload::{Reload, Reloads, read},
     worker::Worker,
 };
+
+/// The mode that the environment sets over the rules.
+const MODE_VARIABLE: &str = "HOTGATE_MODE";
 
 /// Builds a [`Gate`]; made by [`Gate::builder`].
 #[derive(Default)]
@@ -111,9 +116,12 @@ impl GateBuilder {
 
     /// Builds the gate and starts its thread. No runtime is needed.
     ///
+    /// The environment variable `HOTGATE_MODE` is read here: `enforce`, `observe` or `off`. The lowest of
+    /// it, the file's `mode` and the last command holds, for as long as the gate lives.
+    ///
     /// # Errors
     ///
-    /// When the rules cannot be read or have errors, when they ask for the client and nothing tells
+    /// When the rules cannot be read or have errors, when `HOTGATE_MODE` is no mode, when they ask for the client and nothing tells
     /// who the peer is, when they name a function that was not registered, when the secret or a
     /// `body_file` cannot be read, when there is no randomness or no thread.
     pub fn build(self) -> Result<Gate, BuildError> {
@@ -133,11 +141,10 @@ impl GateBuilder {
         };
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let bodies = needs::meet(&rules, &self.hooks, folder)?;
+        let commands = commands()?;
         let config = config(&rules, folder)?;
         log::rule_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
-        let published = Published::new(rules.rules().len());
-        let commands = Commands::default();
         let engine = Engine::new(rules.under(&commands), config);
         let shared = Arc::new(Shared {
             number: gate::next_number(),
@@ -156,7 +163,8 @@ impl GateBuilder {
             notices: Notices::default(),
             faults: Faults::default(),
             refusals: RefusalLog::default(),
-            published: published.into(),
+            totals: Totals::default().into(),
+            published: Published::default().into(),
             reloads: Reloads::default(),
             doors: 0.into(),
             has_inner_door: false.into(),
@@ -181,6 +189,25 @@ fn read_rules(path: &Path) -> Result<(RuleSet, Reload), BuildError> {
     let text = read::text(bytes).map_err(unreadable)?;
     let wrong = |problems| BuildError::Rules { path: path.to_owned(), problems };
     Ok((text.parse().map_err(wrong)?, reload))
+}
+
+/// What the environment says over the rules: `HOTGATE_MODE`. Set to nothing it is as if it were not set.
+fn commands() -> Result<Commands, BuildError> {
+    let mut commands = Commands::default();
+    if let Some(value) = env::var_os(MODE_VARIABLE).filter(|value| !value.is_empty()) {
+        commands.environment = mode(&value)?;
+        log::environment(commands.environment);
+    }
+    Ok(commands)
+}
+
+fn mode(value: &OsStr) -> Result<Mode, BuildError> {
+    match value.to_str() {
+        Some("enforce") => Ok(Mode::Enforce),
+        Some("observe") => Ok(Mode::Observe),
+        Some("off") => Ok(Mode::Off),
+        _ => Err(BuildError::Mode { value: value.to_string_lossy().into_owned() }),
+    }
 }
 
 fn config(rules: &RuleSet, folder: &Path) -> Result<Config, BuildError> {

@@ -97,6 +97,41 @@ fn seeds_and_secrets_differ_from_gate_to_gate() {
     assert_ne!(one.privacy_secret, other.privacy_secret);
 }
 
+#[test]
+fn the_environment_has_a_say_in_the_mode() {
+    /// Set for the run of this test binary that builds, and is read.
+    const BUILDS: &str = "HOTGATE_TEST_BUILDS";
+    if env::var_os(BUILDS).is_some() {
+        let built = Gate::builder().rules(BY_CLIENT.parse().unwrap()).peer(|_| None).build();
+        match built {
+            Ok(gate) => println!("{:?}", gate.snapshot().mode.mode),
+            Err(error) => println!("{error}"),
+        }
+        return;
+    }
+    let said = |value: &str| {
+        let this = env::current_exe().unwrap();
+        let name = "builder::tests::the_environment_has_a_say_in_the_mode";
+        let mut run = std::process::Command::new(this);
+        run.args(["--exact", name, "--nocapture"]).env(BUILDS, "").env(MODE_VARIABLE, value);
+        let run = run.output().unwrap();
+        let (said, warned) =
+            (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        (said.into_owned(), warned.contains("HOTGATE_MODE"))
+    };
+    for (value, expected, is_warned) in [
+        ("", "Enforce\n", false),
+        ("enforce", "Enforce\n", false),
+        ("observe", "Observe\n", true),
+        ("off", "Off\n", true),
+        ("Observe", "HOTGATE_MODE is \"Observe\", expected enforce, observe or off\n", false),
+    ] {
+        let (said, warned) = said(value);
+        assert!(said.contains(expected), "{value:?}: {said}");
+        assert_eq!(warned, is_warned, "{value:?}");
+    }
+}
+
 fn rule(key: &str, action: &str) -> RuleSet {
     format!("app = \"shop\"\n[[rule]]\nname = \"api\"\nkey = [{key}]\nover = \"9/1m\"\n{action}\n")
         .parse()

@@ -26,6 +26,7 @@ pub use mode::{ModeChange, ModeStatus};
 pub use moment::Moment;
 pub(crate) use record::Record;
 pub use snapshot::{FailedReload, Losses, Notice, ReloadStatus, Requests, RuleStatus, Snapshot};
+pub(crate) use why::cause_name;
 pub use why::{KeyState, KeyStatus, RefusalStatus, Why};
 
 use moment::Clocks;
@@ -47,7 +48,7 @@ impl Shared {
 }
 
 /// A mode as the rule file writes it.
-fn mode_name(mode: Mode) -> &'static str {
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce => "enforce",
         Mode::Observe => "observe",

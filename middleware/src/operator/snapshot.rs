@@ -182,7 +182,7 @@ fn rule_status(
     commanded: Option<Mode>,
     counts: RuleCounts,
 ) -> RuleStatus {
-    let [admitted, refused, would_refuse, unkeyed] = outcomes(rule, counts).map(|(_, count)| count);
+    let [admitted, refused, would_refuse, unkeyed] = outcomes(rule.missing_key, counts);
     RuleStatus {
         name: rule.name.to_string(),
         action: rule.action.name(),

@@ -38,7 +38,7 @@ pub(crate) struct Reload {
     watch: Watch,
 }
 
-/// What became of the attempts to take a changed file, by the names of their outcomes in the metrics.
+/// What became of the attempts to take a changed file.
 #[derive(Debug, Default)]
 pub(crate) struct Reloads {
     /// Its rules came into force.
@@ -63,6 +63,19 @@ pub(crate) struct Failed {
 
 /// Problems of one attempt that are kept and logged; somebody may have taken a log for the rule file.
 const PROBLEMS_MAX: usize = 100;
+
+impl Reloads {
+    /// With the names of the outcomes.
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 4] {
+        let count = |count: &AtomicU64| count.load(Relaxed);
+        [
+            ("loaded", count(&self.loaded)),
+            ("unchanged", count(&self.unchanged)),
+            ("refused", count(&self.refused)),
+            ("unreadable", count(&self.unreadable)),
+        ]
+    }
+}
 
 impl Reload {
     /// Watches `file`, which held `content` when its rules were taken.
@@ -101,10 +114,16 @@ impl Shared {
         let mut control = self.control();
         let reasons = needs_restart(&rules, &control.rules);
         let met = if reasons.is_empty() { met } else { Err(reasons) };
-        match met {
-            Ok(bodies) => self.succeed(&mut control, rules, bodies, file),
+        let succeeded = met.map(|bodies| self.succeed(&mut control, &rules, bodies));
+        // A subscriber may ask the gate how it stands.
+        drop(control);
+        match succeeded {
+            Ok(None) => log::rules_unchanged(file, rules.version()),
+            Ok(Some(news)) => {
+                log::rules_changed(file, &news);
+                log::rule_warnings(&rules, Some(file));
+            }
             Err(reasons) => {
-                drop(control);
                 self.reloads.refused.fetch_add(1, Relaxed);
                 let problem = |reason: String| format!("{}: {reason}", file.display());
                 self.fail(file, reasons.into_iter().map(problem).collect());
@@ -112,22 +131,21 @@ impl Shared {
         }
     }
 
-    fn succeed(&self, control: &mut Control, rules: RuleSet, bodies: Bodies, file: &Path) {
+    /// What the rules change; `None`: nothing, they are in force.
+    fn succeed(&self, control: &mut Control, rules: &RuleSet, bodies: Bodies) -> Option<News> {
         control.failed = None;
         self.reloads.failing.store(false, Relaxed);
         if rules.version() == control.rules.version() {
             self.reloads.unchanged.fetch_add(1, Relaxed);
-            log::rules_unchanged(file, rules.version());
-            return;
+            return None;
         }
-        let news = News::between(&control.rules, &rules);
-        control.rules = rules;
+        let news = News::between(&control.rules, rules);
+        control.rules = rules.clone();
         control.bodies = bodies;
         control.since = self.clock.now();
         self.enforce(control);
         self.reloads.loaded.fetch_add(1, Relaxed);
-        log::rules_changed(file, &news);
-        log::rule_warnings(&control.rules, Some(file));
+        Some(news)
     }
 
     /// The rules in force stay.

@@ -67,8 +67,7 @@ impl Fixture {
     }
 
     fn counts(&self) -> [u64; 4] {
-        let Reloads { loaded, unchanged, refused, unreadable, .. } = &self.gate.shared().reloads;
-        [loaded, unchanged, refused, unreadable].map(|count| count.load(Relaxed))
+        self.gate.shared().reloads.counts().map(|(_, count)| count)
     }
 
     /// How many of `requests` pass.

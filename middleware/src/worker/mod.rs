@@ -5,13 +5,14 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, PoisonError, Weak,
+        atomic::Ordering::Relaxed,
         mpsc::{Receiver, RecvTimeoutError},
     },
     thread,
     time::Duration,
 };
 
-use crate::{gate::Shared, log, reload::Reload};
+use crate::{counters::Idle, gate::Shared, log, reload::Reload};
 
 /// How often the thread looks; a verdict is told at most this late.
 const TICK: Duration = Duration::from_millis(100);
@@ -68,7 +69,22 @@ impl Shared {
             }
             self.refusals.say_rest(now);
             self.published.lock().unwrap_or_else(PoisonError::into_inner).publish(self);
+            self.warn_of_idle_rules();
         });
+    }
+
+    fn warn_of_idle_rules(&self) {
+        let active = self.active.load();
+        let idle = self.totals().idle(&active);
+        for (index, idle) in idle {
+            let rule = &active.engine.rules().rules()[index];
+            match idle {
+                Idle::KeyedNothing { unkeyed } => {
+                    log::keyed_nothing(rule, unkeyed, self.notices.no_peer.load(Relaxed));
+                }
+                Idle::ReachedByNone { sent_on } => log::reached_by_none(rule, sent_on),
+            }
+        }
     }
 }
 

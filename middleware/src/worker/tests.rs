@@ -268,3 +268,146 @@ fn what_came_since_the_last_tick_is_told_when_the_last_gate_goes() {
     });
     assert_eq!(totals["hotgate_requests_total{login,block,admitted}"], 1.0);
 }
+
+#[test]
+fn totals_go_on_through_every_change_of_the_rules() {
+    let (gate, mut worker, _mock) = pair(BLOCK);
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let mut totals: HashMap<String, f64> = HashMap::new();
+    let shared = gate.shared();
+    let enforce = |rules: &str| {
+        let mut control = shared.control();
+        control.rules = format!("app = \"test\"\n{rules}").parse().unwrap();
+        shared.enforce(&control);
+    };
+    let mut tick = || {
+        metrics::with_local_recorder(&recorder, || worker.tick(shared));
+        let before = totals.clone();
+        add(&mut totals, &snapshotter);
+        for (name, total) in before.iter().filter(|(name, _)| name.contains("_total")) {
+            assert!(totals[name] >= *total, "{name} went back");
+        }
+        totals.clone()
+    };
+    let admit = |requests, known| {
+        for _ in 0..requests {
+            passes(&gate, request("/strict", known));
+        }
+    };
+
+    admit(5, true);
+    enforce(&format!("{REJECT}{BLOCK}"));
+    admit(3, false);
+    let now = tick();
+    assert_eq!(now["hotgate_requests_total{login,block,admitted}"], 2.0);
+    assert_eq!(now["hotgate_requests_total{login,block,refused}"], 3.0, "wherever it stands now");
+    assert_eq!(now["hotgate_verdicts{login,block}"], 1.0);
+    assert_eq!(now["hotgate_requests_total{strict,throttle,refused}"], 3.0);
+
+    enforce(&REJECT.replace("reject", "skip"));
+    admit(4, false);
+    let now = tick();
+    assert_eq!(
+        now["hotgate_requests_total{login,block,refused}"], 3.0,
+        "it is gone, its total is not"
+    );
+    assert_eq!(now["hotgate_verdicts{login,block}"], 0.0);
+    assert_eq!(now["hotgate_requests_total{strict,throttle,refused}"], 3.0);
+    assert_eq!(
+        now["hotgate_requests_total{strict,throttle,unkeyed}"], 4.0,
+        "what was rejected is not counted anew"
+    );
+
+    enforce(&BLOCK.replace("block = { for = \"15m\" }", "throttle = {}"));
+    admit(1, true);
+    let now = tick();
+    assert_eq!(now["hotgate_requests_total{login,throttle,admitted}"], 1.0);
+    enforce(BLOCK);
+    admit(3, true);
+    let now = tick();
+    assert_eq!(
+        now["hotgate_requests_total{login,block,admitted}"], 3.0,
+        "two, and one beside the throttle's in the window"
+    );
+    assert_eq!(now["hotgate_requests_total{login,throttle,admitted}"], 1.0);
+}
+
+#[test]
+fn what_observing_rules_would_have_refused_is_logged_ten_times_a_second() {
+    let (gate, mut worker, mock) = pair(OBSERVE);
+    let logged = Logged::default();
+    let _guard = logged.listen();
+    for _ in 0..51 {
+        assert!(passes(&gate, request("/", true)));
+    }
+    let would = logged.lines_with("would have refused ");
+    assert_eq!(would.len(), 10, "{would:?}");
+    for part in ["INFO hotgate", "rule=\"api\"", "action=\"throttle\"", "cause=\"quota\""] {
+        assert!(would[0].contains(part), "{part} in {}", would[0]);
+    }
+    assert!(!would[0].contains("203.0.113.9"), "{}", would[0]);
+    mock.increment(Duration::from_secs(1));
+    worker.tick(gate.shared());
+    worker.tick(gate.shared());
+    assert_eq!(logged.lines_with("would have refused more").len(), 1);
+    assert_eq!(logged.lines_with("unlogged=40").len(), 1);
+}
+
+#[test]
+fn a_refusal_is_logged_with_the_id_its_answer_carries() {
+    let (gate, _worker, _mock) = pair(BLOCK);
+    let logged = Logged::default();
+    let _guard = logged.listen();
+    passes(&gate, request("/", true));
+    passes(&gate, request("/", true));
+    let mut parts = request("/", true);
+    let Admission::Answered(response) = gate.admit(Place::Outer, &mut parts) else {
+        panic!("the third in a minute is refused");
+    };
+    let decision = response.extensions().get::<crate::Decision>().unwrap();
+    let id = decision.refusal.as_ref().unwrap().id().to_string();
+    let refused = logged.lines_with(" refused ");
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    for part in [
+        &*format!("id={id}"),
+        "rule=\"login\"",
+        "action=\"block\"",
+        "cause=\"blocked\"",
+        "status=403",
+    ] {
+        assert!(refused[0].contains(part), "{part} in {}", refused[0]);
+    }
+    assert!(!refused[0].contains("203.0.113.9"), "{}", refused[0]);
+}
+
+#[test]
+fn every_metric_is_described() {
+    let (gate, mut worker, _mock) = pair(BLOCK);
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    metrics::with_local_recorder(&recorder, || worker.tick(gate.shared()));
+    let metrics = snapshotter.snapshot().into_vec();
+    assert!(metrics.len() >= 20, "{metrics:?}");
+    for (key, unit, text, _) in metrics {
+        assert!(unit.is_some() && text.is_some(), "{}", key.key().name());
+    }
+}
+
+#[test]
+fn the_rules_in_force_and_the_mode_are_gauges() {
+    let (gate, mut worker, _mock) = pair(BLOCK);
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let mut totals = HashMap::new();
+    gate.set_mode(None, hotgate_rules::Mode::Observe).unwrap();
+    metrics::with_local_recorder(&recorder, || worker.tick(gate.shared()));
+    add(&mut totals, &snapshotter);
+    let modes =
+        ["off", "observe", "enforce"].map(|mode| totals[&format!("hotgate_mode{{{mode}}}")]);
+    assert_eq!(modes, [0.0, 1.0, 0.0]);
+    let version = u64::from_str_radix(&gate.version(), 16).unwrap() as f64;
+    assert_eq!(totals["hotgate_rules_version{}"], version, "all of its digits");
+    assert_eq!(totals["hotgate_reload_failing{}"], 0.0);
+    assert_eq!(totals["hotgate_reload_total{refused}"], 0.0, "told before it rises");
+}

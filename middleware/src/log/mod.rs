@@ -1,27 +1,28 @@
 //! What the gate tells: verdicts, refusals (some a second), and warnings (each once).
 
+mod notices;
+mod refusals;
+
 use std::{
     fmt,
     io::{self, Write as _},
     path::Path,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
-use hotgate_detector::{Change, Event, Refusal, Time};
-use hotgate_rules::{PartKind, Peer, Resolved, Rule, RuleSet};
+use hotgate_detector::{Change, Event};
+use hotgate_rules::{Mode, PartKind, Rule, RuleSet};
 use tracing::subscriber::NoSubscriber;
 
 use crate::{
-    operator::{Blocked, Lifted, List, ListEntry, ModeChange, Who},
+    operator::{Blocked, Lifted, List, ListEntry, ModeChange, Who, mode_name},
     reload::News,
 };
 
+pub(crate) use notices::Notices;
+pub(crate) use refusals::RefusalLog;
+
 /// The target of every event.
 const TARGET: &str = "hotgate";
-
-/// Refusals of one gate that are logged in one second. A flood of refusals must not become a flood
-/// of log lines; those beyond are counted and told as a number.
-const REFUSALS_PER_SECOND_MAX: u64 = 10;
 
 /// Says a warning to the subscriber of this thread, or to stderr where it has none: that another
 /// thread has one helps nobody here.
@@ -63,6 +64,14 @@ pub(crate) fn rule_warnings(rules: &RuleSet, file: Option<&Path>) {
             Some(path) => warn(format_args!("{}:{problem}", path.display())),
             None => warn(format_args!("rules:{problem}")),
         }
+    }
+}
+
+/// The environment has a say in the mode. A gate that refuses nobody must not go unnoticed.
+pub(crate) fn environment(mode: Mode) {
+    if mode < Mode::Enforce {
+        let mode = mode_name(mode);
+        warn(format_args!("HOTGATE_MODE={mode} holds over every rule until the process ends"));
     }
 }
 
@@ -134,101 +143,6 @@ pub(crate) fn lifted(lift: &Lifted, Who { name: who, peer }: Who<'_>) {
     tracing::warn!(target: TARGET, who, peer, rules, key, lifted, "lifted by command");
 }
 
-/// Logs refusals, at most [`REFUSALS_PER_SECOND_MAX`] in a second.
-#[derive(Debug, Default)]
-pub(crate) struct RefusalLog {
-    /// The second, and in the low byte how many were logged in it.
-    logged: AtomicU64,
-    unlogged: AtomicU64,
-}
-
-impl RefusalLog {
-    pub(crate) fn log(&self, refusal: &Refusal, now: Time) {
-        if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
-            return;
-        }
-        if !self.has_room(now) {
-            self.unlogged.fetch_add(1, Relaxed);
-            return;
-        }
-        tracing::info!(
-            target: TARGET,
-            id = %refusal.id(),
-            rule = refusal.rule.as_deref(),
-            status = refusal.status.as_u16(),
-            cause = ?refusal.cause,
-            "refused"
-        );
-    }
-
-    /// Tells how many refusals were not logged, once their second is over.
-    pub(crate) fn say_rest(&self, now: Time) {
-        if self.logged.load(Relaxed) >> 8 >= second(now) {
-            return;
-        }
-        let unlogged = self.unlogged.swap(0, Relaxed);
-        if unlogged > 0 {
-            tracing::info!(target: TARGET, unlogged, "refused more, beyond {REFUSALS_PER_SECOND_MAX} a second");
-        }
-    }
-
-    fn has_room(&self, now: Time) -> bool {
-        let second = second(now);
-        let next = |logged: u64| {
-            if logged >> 8 < second {
-                return Some(second << 8 | 1);
-            }
-            (logged & 0xff < REFUSALS_PER_SECOND_MAX).then_some(logged + 1)
-        };
-        self.logged.fetch_update(Relaxed, Relaxed, next).is_ok()
-    }
-}
-
-fn second(now: Time) -> u64 {
-    now.as_nanos() / 1_000_000_000
-}
-
-/// What is amiss with the clients' addresses: counted each time, told once.
-#[derive(Debug, Default)]
-pub(crate) struct Notices {
-    pub(crate) no_peer: AtomicU64,
-    pub(crate) unusable_hops: AtomicU64,
-    said_no_peer: Once,
-    said_nameless: Once,
-    said_untrusted_proxy: Once,
-}
-
-impl Notices {
-    pub(crate) fn client(&self, peer: Option<Peer>, resolved: &Resolved) {
-        if resolved.unusable_hop {
-            self.unusable_hops.fetch_add(1, Relaxed);
-        }
-        if resolved.untrusted_proxy && self.said_untrusted_proxy.is_first() {
-            warn(format_args!(
-                "a private address that is no trusted proxy sends a forwarding header: if it is your \
-                 proxy, all its clients share one key; set [client] source and trusted_proxies"
-            ));
-        }
-        let nameless = peer == Some(Peer::Unix) && resolved.client.is_none();
-        if nameless && !resolved.untrusted_proxy && self.said_nameless.is_first() {
-            warn(format_args!(
-                "a request over a unix socket names no client, so rules by client do not see it: set \
-                 [client] source to the field in which your proxy does, and trusted_proxies = [\"unix\"]"
-            ));
-        }
-        if peer.is_none() {
-            self.no_peer.fetch_add(1, Relaxed);
-            if self.said_no_peer.is_first() {
-                warn(format_args!(
-                    "a request came without its peer's address, so rules by client do not see it: serve \
-                     with into_make_service_with_connect_info::<SocketAddr>(), or insert a \
-                     hotgate::PeerAddr where connections are accepted"
-                ));
-            }
-        }
-    }
-}
-
 /// Says once that a rule matched many requests and found a key in none.
 pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
     let asks_client =
@@ -258,15 +172,6 @@ pub(crate) fn reached_by_none(rule: &Rule, sent_on: u64) {
          authentication, lets none of them pass",
         rule.name
     ));
-}
-
-#[derive(Debug, Default)]
-struct Once(AtomicBool);
-
-impl Once {
-    fn is_first(&self) -> bool {
-        !self.0.load(Relaxed) && !self.0.swap(true, Relaxed)
-    }
 }
 
 #[cfg(test)]
@@ -300,19 +205,5 @@ mod tests {
         let warnings: Vec<_> =
             stderr.lines().filter_map(|line| line.strip_prefix("hotgate: warning: ")).collect();
         assert_eq!(warnings, ["before any", "on another thread", "after it"], "{stderr}");
-    }
-
-    #[test]
-    fn ten_refusals_a_second_are_logged() {
-        let log = RefusalLog::default();
-        let room = |millis: u64| {
-            let now = Time::from_nanos(millis * 1_000_000);
-            (0..100).filter(|_| log.has_room(now)).count()
-        };
-        assert_eq!(room(0), 10);
-        assert_eq!(room(999), 0);
-        assert_eq!(room(1_000), 10);
-        assert_eq!(room(999), 0, "a clock read late on another thread opens no second anew");
-        assert_eq!(room(3_600_000), 10);
     }
 }
