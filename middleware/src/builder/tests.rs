@@ -45,7 +45,7 @@ fn every_error_of_a_file_is_shown_with_its_place() {
 #[test]
 fn rules_by_client_need_a_way_to_know_the_peer() {
     let deny = "app = \"shop\"\n[[deny]]\nclients = [\"203.0.113.0/24\"]\n";
-    for (rules, what) in [(BY_CLIENT, "the key of rule \"api\""), (deny, "[[allow]] or [[deny]]")] {
+    for (rules, what) in [(BY_CLIENT, "rule \"api\""), (deny, "[[allow]] or [[deny]]")] {
         let shown = error_of(Gate::builder().rules(rules.parse().unwrap())).to_string();
         assert!(shown.starts_with(what) && shown.contains(".peer(f)"), "{shown}");
         assert!(Gate::builder().rules(rules.parse().unwrap()).peer(|_| None).build().is_ok());
