@@ -39,6 +39,14 @@ impl Published {
         Published { rules, no_peer: 0, unusable_hops: 0, denied: 0 }
     }
 
+    /// One that publishes all there is, for a look beside the ticks, and leaves warnings to them.
+    #[cfg(feature = "admin")]
+    pub(crate) fn beside(rules: usize) -> Self {
+        let mut published = Published::new(rules);
+        published.rules.iter_mut().for_each(|rule| rule.told_unkeyed = true);
+        published
+    }
+
     pub(crate) fn publish(&mut self, shared: &Shared) {
         let no_peer = shared.notices.no_peer.load(Relaxed);
         let unusable_hops = shared.notices.unusable_hops.load(Relaxed);

@@ -85,6 +85,8 @@
 //! labels.
 
 mod active;
+#[cfg(feature = "admin")]
+mod admin;
 mod body;
 mod builder;
 mod control;
@@ -103,6 +105,8 @@ mod refusal;
 mod service;
 mod worker;
 
+#[cfg(feature = "admin")]
+pub use admin::{AdminError, AdminRouter};
 pub use body::ResponseBody;
 pub use builder::GateBuilder;
 pub use error::BuildError;
