@@ -16,6 +16,7 @@ pub(crate) fn named(rule: &Rule) -> String {
 pub(crate) fn of(rule: &Rule) -> String {
     let mut text = match &rule.patterns {
         None => "every request".to_owned(),
+        Some(patterns) if patterns.is_empty() => "what handlers check".to_owned(),
         Some(patterns) => list(patterns.iter().map(Pattern::to_string), "and"),
     };
     if !rule.except.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{
     AtomicU64,
-    Ordering::{Acquire, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 /// What one rule did since the engine was made.
@@ -17,6 +17,9 @@ pub struct RuleCounts {
     pub would_refuse: u64,
     /// Requests that matched but lacked the key.
     pub unkeyed: u64,
+    /// Requests that matched at the outer door and went on towards the rule's own, the inner one.
+    /// Counted up to [`RuleCounts::SENT_ON_MAX`]: enough to tell a door that none reaches.
+    pub sent_on: u64,
     /// Keys that lost a count in use because the table was full.
     pub evicted_live: u64,
     /// Keys at their limit or under a verdict that lost their count, all places being protected.
@@ -31,6 +34,12 @@ pub struct RuleCounts {
     pub dropped_events: u64,
     /// Verdicts that stand.
     pub standing_verdicts: u64,
+}
+
+impl RuleCounts {
+    /// Where [`sent_on`](Self::sent_on) stops, give or take what threads count at the same time: from
+    /// there on it costs a request no write.
+    pub const SENT_ON_MAX: u64 = 1_000;
 }
 
 /// Stripes a counter has: a request takes the one its key's hash names, so that threads with
@@ -48,6 +57,7 @@ pub(crate) struct Stripe {
     pub(crate) refused: AtomicU64,
     pub(crate) would_refuse: AtomicU64,
     pub(crate) unkeyed: AtomicU64,
+    pub(crate) sent_on: AtomicU64,
     pub(crate) evicted_live: AtomicU64,
     pub(crate) evicted_limited: AtomicU64,
     pub(crate) untracked: AtomicU64,
@@ -69,11 +79,19 @@ impl Counters {
             unkeyed: sum(|stripe| &stripe.unkeyed),
             refused: sum(|stripe| &stripe.refused),
             would_refuse: sum(|stripe| &stripe.would_refuse),
+            sent_on: sum(|stripe| &stripe.sent_on),
             evicted_live: sum(|stripe| &stripe.evicted_live),
             evicted_limited: sum(|stripe| &stripe.evicted_limited),
             untracked: sum(|stripe| &stripe.untracked),
             ..RuleCounts::default()
         }
+    }
+}
+
+/// Adds one, as long as there are fewer than `max`.
+pub(crate) fn count_up_to(max: u64, counter: &AtomicU64) {
+    if counter.load(Relaxed) < max {
+        counter.fetch_add(1, Relaxed);
     }
 }
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use hotgate_rules::{
-    Action, Count, Memory, Override, Rule, RuleIdentity, RuleSet, StatusClass, Trigger,
+    Action, ClientPrefix, Count, Memory, Override, Period, Rule, RuleIdentity, RuleSet,
+    StatusClass, Trigger,
 };
 
 use crate::{
@@ -33,6 +34,8 @@ pub(crate) struct RuleState {
     pub(crate) until: Time,
     /// Whether all that is to be known of a request is its key: see [`Table::calm`].
     pub(crate) is_plain: bool,
+    /// By which prefix IPv4 clients are counted, where the key begins and ends with the client.
+    pub(crate) client_prefix: Option<ClientPrefix>,
 }
 
 #[derive(Debug)]
@@ -87,7 +90,9 @@ impl RuleState {
             is_plain: counts_requests
                 && rule.when.is_empty()
                 && rule.overrides.is_empty()
+                && rule.period == Period::default()
                 && !rule.fields,
+            client_prefix: rule.key.client_prefix(),
         }
     }
 
@@ -169,6 +174,7 @@ impl Counting {
     }
 
     /// Takes the outcome of a request that was held pending; `terms` is the override for its key.
+    #[expect(clippy::too_many_arguments, reason = "two of the caller's, and what it looked up")]
     pub(crate) fn settle(
         &self,
         rule: &Rule,

@@ -100,6 +100,8 @@ pub struct Finding {
     pub rule: Arc<str>,
     /// Its position in the rule set.
     pub index: usize,
+    /// Which of the rule's overrides holds for the key, by its place.
+    pub terms: Option<usize>,
     /// Whether a verdict of the rule stands for the key.
     pub hot: bool,
     /// When that verdict ends, as far as is known.

@@ -63,16 +63,25 @@ pub(crate) enum Number {
 /// How many rules a set holds.
 #[inline]
 pub(crate) fn number_of(bits: RuleBits) -> Number {
-    let mut number = Number::None;
-    for (at, word) in bits.into_iter().enumerate() {
-        if word != 0 {
-            if word & (word - 1) != 0 || matches!(number, Number::One(_)) {
-                return Number::More;
-            }
-            number = Number::One(at * 64 + word.trailing_zeros() as usize);
-        }
+    let [first, second, third, fourth] = bits;
+    if second | third | fourth == 0 {
+        return one_of(first, 0);
     }
-    number
+    let mut held = (0..).zip(bits).filter(|(_, word)| *word != 0);
+    match (held.next(), held.next()) {
+        (Some((at, word)), None) => one_of(word, at * 64),
+        _ => Number::More,
+    }
+}
+
+fn one_of(word: u64, first: usize) -> Number {
+    if word == 0 {
+        Number::None
+    } else if word & (word - 1) == 0 {
+        Number::One(first + word.trailing_zeros() as usize)
+    } else {
+        Number::More
+    }
 }
 
 /// The positions in a set, rising.

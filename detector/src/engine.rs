@@ -2,6 +2,7 @@
 
 use std::{
     hash::{BuildHasher, Hasher},
+    net::IpAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -18,7 +19,7 @@ use smallvec::SmallVec;
 use crate::{
     Cause, Charges, Config, Decision, Door, Event, Finding, Outcome, Refusal, Refused, RuleCounts,
     Time,
-    counters::count,
+    counters::{count, count_up_to},
     counting::{RuleState, Succession},
     door::{Doors, Number, RuleBits, number_of, positions},
     id::{IdSecret, Trace},
@@ -201,9 +202,24 @@ impl Engine {
             ClientStanding::Denied => {}
         }
         if self.pass_calmly(bits, facts, now) {
+            if door == Door::Outer {
+                self.send_on(matched.bits());
+            }
             return Decision::default();
         }
-        self.judge(bits, facts, now)
+        let decision = self.judge(bits, facts, now);
+        if door == Door::Outer && decision.refusal.is_none() {
+            self.send_on(matched.bits());
+        }
+        decision
+    }
+
+    /// Counts for the rules of the inner door a request that goes on from the outer one.
+    fn send_on(&self, matched: RuleBits) {
+        for index in positions(self.doors.at(Door::Inner, matched)) {
+            let counter = &self.states[index].counters.stripe(0).sent_on;
+            count_up_to(RuleCounts::SENT_ON_MAX, counter);
+        }
     }
 
     /// The short way: where every matching rule is plain, and every key has its place, is under no
@@ -223,7 +239,7 @@ impl Engine {
 
     #[inline]
     fn pass_one_calmly(&self, index: usize, facts: &Facts<'_>, now: Time) -> bool {
-        let Some(hash) = self.plain_hash(index, facts, now) else { return false };
+        let Some(hash) = self.plain_hash(index, facts) else { return false };
         let state = &self.states[index];
         let Some(counting) = &state.counting else { return false };
         let counted = counting.table.count_calm(hash, counting.limit, now);
@@ -237,7 +253,7 @@ impl Engine {
         // Keys first: they may ask functions of the service, which must not run under a lock.
         let mut hashed: SmallVec<[(usize, u64); CALM_MAX]> = SmallVec::new();
         for index in positions(bits) {
-            match self.plain_hash(index, facts, now) {
+            match self.plain_hash(index, facts) {
                 Some(hash) if hashed.len() < CALM_MAX => hashed.push((index, hash)),
                 _ => return false,
             }
@@ -264,13 +280,17 @@ impl Engine {
 
     /// The hash of a request's key under a plain rule.
     #[inline]
-    fn plain_hash(&self, index: usize, facts: &Facts<'_>, now: Time) -> Option<u64> {
+    fn plain_hash(&self, index: usize, facts: &Facts<'_>) -> Option<u64> {
         let state = &self.states[index];
-        if !state.is_plain || !state.is_on(now) {
+        if !state.is_plain {
             return None;
         }
         let mut hasher = self.hasher.build_hasher();
-        self.rules.rules()[index].hash_key(facts, &mut hasher).ok()?;
+        match (state.client_prefix, facts.client) {
+            // The commonest key, without the way through the rule.
+            (Some(prefix), Some(IpAddr::V4(client))) => prefix.hash(client, &mut hasher),
+            _ => self.rules.rules()[index].hash_key(facts, &mut hasher).ok()?,
+        }
         Some(hasher.finish())
     }
 
@@ -403,6 +423,7 @@ impl Engine {
                 decision.findings.push(Finding {
                     rule: Arc::clone(&probe.rule.name),
                     index: probe.index,
+                    terms: probe.terms,
                     hot: probe.is_hot(),
                     until: probe.until,
                     acts: probe.acts(),

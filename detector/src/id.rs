@@ -81,7 +81,7 @@ impl Trace {
         let Refused { rule, cause, at, hash } = self.refused;
         let cause = CAUSES.iter().position(|one| *one == cause).unwrap_or(0) as u64;
         let rule = rule.map_or(NO_RULE, |rule| rule as u64 & NO_RULE);
-        let millis = at.as_nanos() / 1_000_000 & ((1 << TIME_BITS) - 1);
+        let millis = at.as_nanos() / 1_000_000;
         let mut bits = u128::from(hash);
         for (value, width) in [
             (millis, TIME_BITS),
@@ -101,11 +101,17 @@ impl fmt::Debug for Trace {
     }
 }
 
+/// The low 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the high bits are another field's")]
+fn low(bits: u128) -> u64 {
+    bits as u64
+}
+
 impl DecisionId {
     /// What the id stands for under this secret; `None` if it cannot be one of ours.
     pub(crate) fn open(self, secret: IdSecret) -> Option<Refused> {
         let bits = swapped(mixed(swapped(self.bits()), secret, (0..ROUNDS).rev()));
-        let field = |shift: u32, width: u32| (bits >> shift) as u64 & ((1 << width) - 1);
+        let field = |shift: u32, width: u32| low(bits >> shift) & ((1 << width) - 1);
         let rule_at = SERIAL_BITS + CAUSE_BITS;
         let rule = field(rule_at, RULE_BITS);
         let millis = field(rule_at + RULE_BITS, TIME_BITS);
@@ -113,7 +119,7 @@ impl DecisionId {
             rule: (rule != NO_RULE).then_some(usize::try_from(rule).ok()?),
             cause: *CAUSES.get(usize::try_from(field(SERIAL_BITS, CAUSE_BITS)).ok()?)?,
             at: Time::from_nanos(millis * 1_000_000),
-            hash: (bits >> (rule_at + RULE_BITS + TIME_BITS)) as u64,
+            hash: low(bits >> (rule_at + RULE_BITS + TIME_BITS)),
         })
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Probe<'a> {
     state: &'a RuleState,
     pub(crate) hash: u64,
     /// The place of the override for the key, and what comes of it.
-    terms: Option<usize>,
+    pub(crate) terms: Option<usize>,
     limit: Limit,
     action: &'a Action,
     pub(crate) enforced: bool,
@@ -224,7 +224,7 @@ impl<'a> Probe<'a> {
             (Tally::Responses, None) if !refused => held = self.hold(counting, &mut row, deciding),
             _ => {}
         }
-        if self.rule.fields {
+        if self.rule.fields && self.enforced {
             self.quota_left = Some(self.left(counting, &row, now));
         }
         held

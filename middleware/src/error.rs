@@ -27,6 +27,12 @@ pub enum BuildError {
         /// Its errors.
         problems: Problems,
     },
+    /// `HOTGATE_MODE` is set to something that is no mode.
+    #[error("HOTGATE_MODE is {value:?}, expected enforce, observe or off")]
+    Mode {
+        /// What it is set to.
+        value: String,
+    },
     /// Rules ask for the client, and nothing tells the gate who the peer is.
     #[error(
         "{what} needs the client's address and nothing tells it: expected the feature \"axum\" of \
@@ -35,6 +41,22 @@ pub enum BuildError {
     NoPeer {
         /// What needs it.
         what: String,
+    },
+    /// Rules name functions that the service did not register.
+    #[error("{}", missing.join("\n"))]
+    Unregistered {
+        /// One line for each, with the rule, the function, and the nearest names that are registered.
+        missing: Vec<String>,
+    },
+    /// A file that a rule answers with could not be read.
+    #[error("rule {rule:?}: cannot read body_file {}", path.display())]
+    Body {
+        /// The rule.
+        rule: Box<str>,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// The secret file could not be read.
     #[error("cannot read [privacy] secret_file {}", path.display())]

@@ -2,21 +2,28 @@
 
 use std::net::IpAddr;
 
-use hotgate_rules::{Facts, RequestPath};
+use hotgate_rules::{Extract, Facts, RequestPath};
 use http::{Uri, header, request::Parts};
 
-/// What rules may look at in a request of `client`.
-pub(crate) fn of(parts: &Parts, client: Option<IpAddr>) -> Facts<'_> {
+use crate::active::Asks;
+
+/// What rules may look at in a request of `client`, as far as they ask.
+pub(crate) fn of<'a>(
+    parts: &'a Parts,
+    asks: Asks,
+    client: Option<IpAddr>,
+    extracted: &'a dyn Extract,
+) -> Facts<'a> {
     let uri = uri(parts);
     Facts {
         method: Some(&parts.method),
         path: RequestPath::new(uri.path()),
         query: uri.query(),
-        host: host(parts, uri),
+        host: if asks.host { host(parts, uri) } else { None },
         headers: &parts.headers,
-        route: route(parts),
+        route: if asks.route { route(parts) } else { None },
         client,
-        extracted: &(),
+        extracted,
     }
 }
 

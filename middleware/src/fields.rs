@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use http::HeaderValue;
+use hotgate_detector::QuotaLeft;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// The largest number a structured field may hold (RFC 9651, 3.3.1); a longer wait is said as this.
 const SECONDS_MAX: u64 = 999_999_999_999_999;
@@ -15,9 +19,10 @@ pub(crate) fn seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(part).clamp(1, SECONDS_MAX)
 }
 
-/// `RateLimit` of a rule whose quota is used up for `seconds` more. `None`: no name for a field.
-pub(crate) fn rate_limit(rule: &str, seconds: u64) -> Option<HeaderValue> {
-    field(rule, &format!(";r=0;t={seconds}"))
+/// `RateLimit` of a rule under which `remaining` requests pass, and more than that after `seconds`.
+/// `None`: no name for a field.
+pub(crate) fn rate_limit(rule: &str, remaining: u32, seconds: u64) -> Option<HeaderValue> {
+    field(rule, &format!(";r={remaining};t={seconds}"))
 }
 
 /// `RateLimit-Policy` of a rule: `limit` requests in any `window`, which is left out where it is not
@@ -27,6 +32,18 @@ pub(crate) fn rate_limit_policy(rule: &str, limit: u32, window: Duration) -> Opt
         return field(rule, &format!(";q={limit}"));
     }
     field(rule, &format!(";q={limit};w={}", window.as_secs()))
+}
+
+/// Tells what is left of quotas, in lines of their own. Both fields are lists: what the service says of
+/// quotas of its own stays.
+pub(crate) fn tell(quotas: &[QuotaLeft], headers: &mut HeaderMap) {
+    for quota in quotas {
+        let limit = rate_limit(&quota.rule, quota.remaining, seconds(quota.reset));
+        let policy = rate_limit_policy(&quota.rule, quota.limit, quota.window);
+        for (name, value) in [(RATE_LIMIT, limit), (RATE_LIMIT_POLICY, policy)] {
+            let _ = value.map(|value| headers.append(name, value));
+        }
+    }
 }
 
 /// A rule's name holds only `[a-z0-9_-]`, so that quotes are all it takes to make it a string.
@@ -58,7 +75,7 @@ mod tests {
     #[test]
     fn fields_are_structured_and_hold_integers_only() {
         // C40
-        assert_eq!(rate_limit("api", 12).unwrap(), "\"api\";r=0;t=12");
+        assert_eq!(rate_limit("api", 0, 12).unwrap(), "\"api\";r=0;t=12");
         let policy = |window| rate_limit_policy("api", 100, window).unwrap();
         assert_eq!(policy(Duration::from_secs(60)), "\"api\";q=100;w=60");
         assert_eq!(policy(Duration::from_millis(1_500)), "\"api\";q=100");

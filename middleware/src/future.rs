@@ -8,12 +8,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use hotgate_detector::Outcome;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::{ResponseBody, gate::Pending};
+use crate::{ResponseBody, admission::Pending};
 
 pin_project! {
     /// The future of a [`GateService`](crate::GateService)'s response.
@@ -36,7 +35,7 @@ pin_project! {
     where
         S: Service<Request<ReqBody>>,
     {
-        Refused {
+        Answered {
             response: Option<Response<Bytes>>,
         },
         Failed {
@@ -60,8 +59,8 @@ impl<S, ReqBody> ResponseFuture<S, ReqBody>
 where
     S: Service<Request<ReqBody>>,
 {
-    pub(crate) fn refused(response: Response<Bytes>) -> Self {
-        ResponseFuture { state: State::Refused { response: Some(response) }, pending: None }
+    pub(crate) fn answered(response: Response<Bytes>) -> Self {
+        ResponseFuture { state: State::Answered { response: Some(response) }, pending: None }
     }
 
     pub(crate) fn failed(error: S::Error, pending: Option<Pending>) -> Self {
@@ -85,9 +84,9 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let result = loop {
+        let mut result = loop {
             match this.state.as_mut().project() {
-                StateProj::Refused { response } => {
+                StateProj::Answered { response } => {
                     let response = response.take().expect(POLLED_ONCE);
                     return Poll::Ready(Ok(response.map(ResponseBody::own)));
                 }
@@ -103,10 +102,7 @@ where
             }
         };
         if let Some(pending) = this.pending.take() {
-            pending.settle(match &result {
-                Ok(response) => Outcome::Status(response.status()),
-                Err(_) => Outcome::Error,
-            });
+            pending.conclude(&mut result);
         }
         Poll::Ready(result.map(|response| response.map(ResponseBody::inner)))
     }
@@ -118,7 +114,7 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
-            State::Refused { .. } => "refused",
+            State::Answered { .. } => "answered",
             State::Failed { .. } => "failed",
             State::Waiting { .. } => "waiting",
             State::Called { .. } => "called",

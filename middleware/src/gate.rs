@@ -6,26 +6,26 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
         mpsc::Sender,
     },
 };
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use hotgate_detector::{Charges, Outcome, Time};
-use http::{Response, request::Parts};
-use smallvec::SmallVec;
+use hotgate_detector::Time;
+use http::request::Parts;
 
 use crate::{
     BuildError, GateBuilder, GateLayer,
     active::Active,
+    check::Faults,
     control::Control,
-    counters::Published,
-    facts,
+    counters::{Published, Totals},
     hooks::Hooks,
     log::{Notices, RefusalLog},
-    peer, refusal,
+    mark::Place,
+    peer,
+    reload::Reloads,
 };
 
 /// The engine inside one service instance.
@@ -45,11 +45,16 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) hooks: Hooks,
     pub(crate) notices: Notices,
+    pub(crate) faults: Faults,
     pub(crate) refusals: RefusalLog,
+    pub(crate) totals: Mutex<Totals>,
     pub(crate) published: Mutex<Published>,
+    pub(crate) reloads: Reloads,
     /// How many services stand behind this gate's layers. While it is one, no request can come to
     /// this gate twice.
     pub(crate) doors: AtomicUsize,
+    /// Whether rules that ask what the service's functions say have a door of their own.
+    pub(crate) has_inner_door: AtomicBool,
     /// Dropped with the last gate; that ends the thread.
     pub(crate) _alive: Sender<()>,
 }
@@ -71,12 +76,6 @@ impl Clock {
     }
 }
 
-/// What the gate says of a request.
-pub(crate) enum Admission {
-    Refused(Response<Bytes>),
-    Admitted(Option<Pending>),
-}
-
 impl Gate {
     /// A builder, which needs rules.
     pub fn builder() -> GateBuilder {
@@ -92,10 +91,31 @@ impl Gate {
         Gate::builder().file(path.as_ref()).build()
     }
 
-    /// A layer that puts this gate in front of a service.
+    /// A layer that puts this gate in front of a service. It belongs outermost.
     #[must_use]
     pub fn layer(&self) -> GateLayer {
-        GateLayer::new(self.clone())
+        GateLayer::new(self.clone(), Place::Outer)
+    }
+
+    /// A layer that puts the gate's second door in front of a service: inside authentication, where
+    /// what `.user(f)` and `.extractor(name, f)` look at is there.
+    ///
+    /// From this call on, whichever layers were made before it, rules whose key or `when` names `user`
+    /// or `x:NAME` are asked here only, fallbacks such as `user|client` included; requests that
+    /// do not come as far are not counted by them. All other rules are asked at the outermost of the
+    /// gate's layers; where none stands further out, that is this one. A request is counted once,
+    /// however many layers of the gate it passes, as long as what stands between them passes its
+    /// extensions on.
+    #[must_use]
+    pub fn inner_layer(&self) -> GateLayer {
+        self.0.has_inner_door.store(true, Relaxed);
+        GateLayer::new(self.clone(), Place::Inner)
+    }
+
+    /// Who the client of a request is, as `[client]` of the rules says; `None`: unknown.
+    #[must_use]
+    pub fn client(&self, parts: &Parts) -> Option<IpAddr> {
+        self.0.client(&self.0.active.load(), parts)
     }
 
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
@@ -109,46 +129,6 @@ impl Gate {
     pub(crate) fn count_door(&self) {
         self.0.doors.fetch_add(1, Relaxed);
     }
-
-    /// Decides a request. A [`Decision`](crate::Decision) that has something to say is left in the
-    /// extensions of the request, or of the answer that refuses it.
-    pub(crate) fn admit(&self, parts: &mut Parts) -> Admission {
-        let shared = &*self.0;
-        if shared.doors.load(Relaxed) > 1 && !self.is_first_to_count(parts) {
-            return Admission::Admitted(None);
-        }
-        let active = shared.active.load();
-        let client = if active.asks_client { shared.client(&active, parts) } else { None };
-        let now = shared.clock.now();
-        let mut decision = active.engine.decide(&facts::of(parts, client), now);
-        if let Some(refusal) = &decision.refusal {
-            shared.refusals.log(refusal, now);
-            let mut response = refusal::answer(refusal, &parts.method);
-            response.extensions_mut().insert(decision);
-            return Admission::Refused(response);
-        }
-        let charges = std::mem::take(&mut decision.charges);
-        if !decision.findings.is_empty() {
-            parts.extensions.insert(decision);
-        }
-        let pending = (!charges.is_empty()).then(|| Pending { gate: self.clone(), charges });
-        Admission::Admitted(pending)
-    }
-
-    /// Marks the request, and says whether it was unmarked: it is counted once, however many of the
-    /// gate's layers it passes.
-    fn is_first_to_count(&self, parts: &mut Parts) -> bool {
-        let number = self.0.number;
-        if number == 0 {
-            return parts.extensions.insert(CountedByFirst).is_none();
-        }
-        let counted = parts.extensions.get_or_insert_default::<CountedBy>();
-        let is_first = !counted.0.contains(&number);
-        if is_first {
-            counted.0.push(number);
-        }
-        is_first
-    }
 }
 
 /// Gates this process has built, to tell them apart.
@@ -159,17 +139,8 @@ pub(crate) fn next_number() -> u64 {
     GATES.fetch_add(1, Relaxed)
 }
 
-/// That the process's first gate has counted the request. Mostly it is the only one, so its mark has no
-/// size: beside other extensions it allocates nothing.
-#[derive(Clone)]
-struct CountedByFirst;
-
-/// Which other gates have counted the request, by their numbers.
-#[derive(Clone, Default)]
-struct CountedBy(SmallVec<[u64; 1]>);
-
 impl Shared {
-    fn client(&self, active: &Active, parts: &Parts) -> Option<IpAddr> {
+    pub(crate) fn client(&self, active: &Active, parts: &Parts) -> Option<IpAddr> {
         let peer = peer::find(self.hooks.peer.as_deref(), parts);
         let resolved = active.engine.rules().client().resolve(peer, &parts.headers);
         self.notices.client(peer, &resolved);
@@ -181,62 +152,5 @@ impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let active = self.0.active.load();
         f.debug_struct("Gate").field("app", &active.engine.rules().app()).finish_non_exhaustive()
-    }
-}
-
-/// An admitted request whose response some rule counts. Dropped before the response head, the
-/// request was cancelled.
-pub(crate) struct Pending {
-    gate: Gate,
-    charges: Charges,
-}
-
-impl Pending {
-    pub(crate) fn settle(mut self, outcome: Outcome) {
-        self.settle_once(outcome);
-    }
-
-    fn settle_once(&mut self, outcome: Outcome) {
-        let charges = std::mem::take(&mut self.charges);
-        if !charges.is_empty() {
-            let shared = &*self.gate.0;
-            shared.active.load().engine.settle(charges, outcome, shared.clock.now());
-        }
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        self.settle_once(Outcome::Cancelled);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use http::Request;
-
-    use super::*;
-    use crate::Decision;
-
-    #[test]
-    fn a_request_of_a_hot_key_that_passes_carries_the_decision() {
-        let (clock, mock) = quanta::Clock::mock();
-        let rules =
-            "app = \"test\"\n[[rule]]\nname = \"api\"\nkey = []\nover = \"2/1m\"\nthrottle = {}\n";
-        let (gate, _worker) = Gate::builder().rules(rules.parse().unwrap()).pair(clock).unwrap();
-        let passes = || {
-            let mut parts = Request::new(()).into_parts().0;
-            let admitted = matches!(gate.admit(&mut parts), Admission::Admitted(_));
-            admitted.then(|| parts.extensions.remove::<Decision>())
-        };
-        assert!(passes().unwrap().is_none() && passes().unwrap().is_none(), "nothing to say yet");
-        assert!(passes().is_none(), "refused");
-        mock.increment(Duration::from_secs(61));
-        let decision = passes().expect("the window is free").expect("the key is still hot");
-        assert!(decision.refusal.is_none() && decision.findings[0].hot);
-        mock.increment(Duration::from_secs(600));
-        assert!(passes().unwrap().is_none(), "the key has cooled");
     }
 }

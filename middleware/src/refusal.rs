@@ -5,12 +5,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use hotgate_detector::{Cause, Refusal};
 use hotgate_rules::Disclose;
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 
-use crate::fields;
+use crate::{
+    fields::{self, RATE_LIMIT, RATE_LIMIT_POLICY},
+    respond::OwnAnswer,
+};
 
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+/// Stands in the extensions of a response that the inner service did not give: rules further out do not
+/// count it.
+#[derive(Clone)]
+pub(crate) struct Answered;
 
 /// Registered by draft-ietf-httpapi-ratelimit-headers, 5.1.
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
@@ -33,30 +38,65 @@ struct Problem<'a> {
     violated_policies: Option<[&'a str; 1]>,
 }
 
-/// The answer to a request of `method` that is refused.
-pub(crate) fn answer(refusal: &Refusal, method: &Method) -> Response<Bytes> {
+/// The answer to a request of `method` that is refused: the rule's own, or the standard one.
+pub(crate) fn answer(
+    refusal: &Refusal,
+    own: Option<&OwnAnswer>,
+    method: &Method,
+) -> Response<Bytes> {
     let told = Told::of(refusal);
-    let document = document(refusal, &told);
-    let length = document.len();
-    let mut response = Response::new(if method == Method::HEAD { Bytes::new() } else { document });
-    *response.status_mut() = refusal.status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    headers.insert(header::CONTENT_LENGTH, length.into());
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let Some(seconds) = told.seconds else {
-        return response;
+    let mut response = match own {
+        Some(own) => own.answer(refusal),
+        None => standard(refusal, &told),
     };
-    headers.insert(header::RETRY_AFTER, seconds.into());
-    if let Some(rule) = told.rule {
-        let policy =
-            told.quota.and_then(|(limit, window)| fields::rate_limit_policy(rule, limit, window));
-        let fields = [(RATE_LIMIT, fields::rate_limit(rule, seconds)), (RATE_LIMIT_POLICY, policy)];
-        for (name, value) in fields.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-            headers.append(name, value);
-        }
-    }
+    tell(&told, response.headers_mut());
+    frame(&mut response, method);
+    response.extensions_mut().insert(Answered);
     response
+}
+
+/// A problem document.
+fn standard(refusal: &Refusal, told: &Told<'_>) -> Response<Bytes> {
+    let mut response = Response::new(document(refusal, told));
+    *response.status_mut() = refusal.status;
+    let problem = HeaderValue::from_static("application/problem+json");
+    response.headers_mut().insert(header::CONTENT_TYPE, problem);
+    response
+}
+
+/// When to come back, and under which quota.
+fn tell(told: &Told<'_>, headers: &mut HeaderMap) {
+    let Some(seconds) = told.seconds else { return };
+    headers.insert(header::RETRY_AFTER, seconds.into());
+    let Some(rule) = told.rule else { return };
+    let policy =
+        told.quota.and_then(|(limit, window)| fields::rate_limit_policy(rule, limit, window));
+    let limit = fields::rate_limit(rule, 0, seconds);
+    for (name, value) in [(RATE_LIMIT, limit), (RATE_LIMIT_POLICY, policy)] {
+        let _ = value.map(|value| headers.append(name, value));
+    }
+}
+
+/// What every refusal has, and no status or method forbids (RFC 9110, 8.6, 15.3.5, 15.3.6, 15.4.5).
+fn frame(response: &mut Response<Bytes>, method: &Method) {
+    let status = response.status();
+    if [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED]
+        .contains(&status)
+    {
+        *response.body_mut() = Bytes::new();
+    }
+    let length = response.body().len();
+    if method == Method::HEAD {
+        *response.body_mut() = Bytes::new();
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    match status {
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => {
+            drop(headers.remove(header::CONTENT_LENGTH))
+        }
+        _ => drop(headers.insert(header::CONTENT_LENGTH, length.into())),
+    }
 }
 
 /// What the answer may tell of the refusal.

@@ -10,9 +10,10 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use crate::{Gate, ResponseBody, ResponseFuture, gate::Admission};
+use crate::{Gate, ResponseBody, ResponseFuture, admission::Admission, mark::Place};
 
-/// A service behind a gate: what a rule refuses is answered here and never reaches `S`.
+/// A service behind a gate: what a rule refuses or a handler answers is answered here and
+/// never reaches `S`.
 ///
 /// It is always ready. `S` is asked for readiness only when a request is admitted; so a refusal holds
 /// nothing of it, and a refused client is answered even while `S` is saturated.
@@ -20,11 +21,12 @@ use crate::{Gate, ResponseBody, ResponseFuture, gate::Admission};
 pub struct GateService<S> {
     inner: S,
     gate: Gate,
+    place: Place,
 }
 
 impl<S> GateService<S> {
-    pub(crate) fn new(inner: S, gate: Gate) -> Self {
-        GateService { inner, gate }
+    pub(crate) fn new(inner: S, gate: Gate, place: Place) -> Self {
+        GateService { inner, gate, place }
     }
 
     /// The inner service.
@@ -58,8 +60,8 @@ where
 
     fn call(&mut self, request: Request<ReqBody>) -> ResponseFuture<S, ReqBody> {
         let (mut parts, body) = request.into_parts();
-        let pending = match self.gate.admit(&mut parts) {
-            Admission::Refused(response) => return ResponseFuture::refused(response),
+        let pending = match self.gate.admit(self.place, &mut parts) {
+            Admission::Answered(response) => return ResponseFuture::answered(response),
             Admission::Admitted(pending) => pending,
         };
         let request = Request::from_parts(parts, body);

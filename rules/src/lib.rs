@@ -54,7 +54,7 @@ pub use client::{ClientConfig, ClientSource, Peer, Resolved};
 pub use commands::{Commands, ListCommand, NetworkError, network};
 pub use facts::{Extract, Facts};
 pub use identity::RuleIdentity;
-pub use key::{Key, KeySpec, KeyTextError, MissingPart, Part, PartKind, Show, Value};
+pub use key::{ClientPrefix, Key, KeySpec, KeyTextError, MissingPart, Part, PartKind, Show, Value};
 pub use lists::{ClientLists, ListEntry, Standing};
 pub use matcher::Matched;
 pub use path::RequestPath;

@@ -19,12 +19,14 @@ pub struct Matched {
 
 impl Matched {
     /// Whether `[exempt]` matched: then no rule applies.
+    #[inline]
     #[must_use]
     pub fn is_exempt(&self) -> bool {
         self.exempt
     }
 
     /// The positions of the rules, as bits.
+    #[inline]
     #[must_use]
     pub fn bits(&self) -> [u64; RULES_MAX / 64] {
         self.bits.0
@@ -93,6 +95,7 @@ pub(crate) struct Matcher {
     nodes: Vec<Node>,
     /// The rules whose `match` is left out.
     always: Bits,
+    has_patterns: bool,
 }
 
 /// A node of the tree, by the segments that lead to it.
@@ -164,10 +167,16 @@ impl Matcher {
     /// Nobody knows which of the two the service goes by, so what watches takes either, and what
     /// lets pass takes both: `/api/../static/x` reaches `/api/{*rest}` in axum, and must not pass as
     /// `/static/{*rest}`.
+    #[inline]
     pub(crate) fn matching(&self, method: Option<&Method>, path: &RequestPath<'_>) -> Matched {
-        if self.is_empty() {
-            return Matched { bits: self.always, exempt: false };
+        if self.has_patterns {
+            self.matching_patterns(method, path)
+        } else {
+            Matched { bits: self.always, exempt: false }
         }
+    }
+
+    fn matching_patterns(&self, method: Option<&Method>, path: &RequestPath<'_>) -> Matched {
         let mut seen = self.seen(method, path.raw());
         if !path.is_normal() {
             let normal = self.seen(method, path.normal());
@@ -184,15 +193,6 @@ impl Matcher {
         bits.join(&seen.matched);
         bits.remove(&seen.except);
         Matched { bits, exempt: false }
-    }
-
-    /// Whether there is no pattern at all.
-    fn is_empty(&self) -> bool {
-        match &*self.nodes {
-            [] => true,
-            [root] => root.ends.is_empty() && root.rests.is_empty(),
-            _ => false,
-        }
     }
 
     #[inline]
@@ -244,6 +244,7 @@ impl Matcher {
     }
 
     fn insert(&mut self, pattern: &Pattern, mark: impl Fn(&mut Seen)) {
+        self.has_patterns = true;
         for spelling in pattern.spellings() {
             let mut at = 0;
             let mut rest = false;
@@ -325,7 +326,6 @@ impl Literals {
     }
 
     /// Where to look first: both halves of a product, so that each bit of the head has a say.
-    #[expect(clippy::cast_possible_truncation, reason = "a few bits are enough")]
     #[inline]
     fn first(&self, head: u64) -> usize {
         let product = u128::from(head) * 0x9e37_79b9_7f4a_7c15;

@@ -1,17 +1,17 @@
 //! A request's path, as it came and normalised.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::OnceCell};
 
 /// The path of a request target, in the two forms that rules are matched against.
 #[derive(Clone, Debug)]
 pub struct RequestPath<'a> {
     raw: &'a str,
-    /// Only where it differs from `raw`.
-    normal: Option<String>,
+    /// Only where it differs from `raw`; found out when it is asked for.
+    normal: OnceCell<Option<String>>,
 }
 
 impl<'a> RequestPath<'a> {
-    /// Normalises `raw`; allocates only where that changes it.
+    /// A path that is normalised once it is asked for; that allocates only where it changes it.
     ///
     /// In the normal form (RFC 3986, 6.2.2) escaped unreserved octets are decoded, once; the other
     /// escapes have upper-case digits, and stand also for octets that a path may not hold as they
@@ -20,8 +20,16 @@ impl<'a> RequestPath<'a> {
     /// authority) is normal as it is and fits no pattern.
     #[must_use]
     pub fn new(raw: &'a str) -> Self {
-        let normal = (raw.starts_with('/') && may_change(raw.as_bytes())).then(|| normalised(raw));
-        RequestPath { raw, normal: normal.flatten() }
+        RequestPath { raw, normal: OnceCell::new() }
+    }
+
+    fn other_form(&self) -> Option<&str> {
+        let normal = self.normal.get_or_init(|| {
+            let raw = self.raw;
+            let may_change = raw.starts_with('/') && may_change(raw.as_bytes());
+            may_change.then(|| normalised(raw)).flatten()
+        });
+        normal.as_deref()
     }
 
     /// The path as it came.
@@ -33,7 +41,7 @@ impl<'a> RequestPath<'a> {
     /// The normalised path.
     #[must_use]
     pub fn normal(&self) -> &str {
-        self.normal.as_deref().unwrap_or(self.raw)
+        self.other_form().unwrap_or(self.raw)
     }
 
     /// The normalised path without one trailing slash (`/` stays).
@@ -46,7 +54,7 @@ impl<'a> RequestPath<'a> {
     /// Whether normalising changed nothing.
     #[must_use]
     pub fn is_normal(&self) -> bool {
-        self.normal.is_none()
+        self.other_form().is_none()
     }
 }
 

@@ -287,6 +287,13 @@ impl fmt::Debug for OverridePart {
 }
 
 impl Rule {
+    /// Whether the rule matches no request: `match = []`. It is for keys that only a handler of the
+    /// service knows, which checks them itself.
+    #[must_use]
+    pub fn is_for_checks(&self) -> bool {
+        self.patterns.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// The first of the rule's overrides that is for a request with this key, and its position.
     #[must_use]
     pub fn override_for(&self, facts: &Facts<'_>, key: &Key<'_>) -> Option<(usize, &Override)> {

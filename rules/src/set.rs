@@ -131,6 +131,7 @@ impl RuleSet {
     }
 
     /// The rules whose `match` covers the request and whose `except` does not.
+    #[inline]
     #[must_use]
     pub fn matching(&self, facts: &Facts<'_>) -> Matched {
         self.matcher.matching(facts.method, &facts.path)

@@ -78,6 +78,9 @@ fn kept_out(
 
 /// Why a rule that does not match does not.
 fn mismatch(rule: &Rule, facts: &Facts<'_>) -> String {
+    if rule.is_for_checks() {
+        return "match = []: only handlers ask it".to_owned();
+    }
     let hits = |pattern: &&Pattern| pattern.matches(facts.method, &facts.path);
     let patterns = rule.patterns.as_deref().unwrap_or_default();
     if rule.patterns.is_none() || patterns.iter().any(|pattern| hits(&pattern)) {

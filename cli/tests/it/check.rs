@@ -34,6 +34,13 @@ match = "/.env"
 key = ["client"]
 always = true
 block = {}
+
+[[rule]]
+name = "checked"
+match = []
+key = ["client"]
+over = "5/1m"
+throttle = {}
 "#;
 
 #[test]
@@ -53,6 +60,8 @@ fn a_valid_file_is_said_rule_by_rule_with_its_sustained_rates() {
             "everything: every request, as one budget: at most 5 admitted in any 4s \
              (sustained: 1.25 a second), the rest 429",
             "trap: /.env, by client: every one is refused with 403",
+            "checked: what handlers check, by client: at most 5 admitted in any 1m \
+             (sustained: 5 a minute), the rest 429",
         ]
     );
 }

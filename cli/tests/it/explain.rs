@@ -54,6 +54,13 @@ throttle = {}
   over = "3000/1m"
 
 [[rule]]
+name = "checked"
+match = []
+key = ["client"]
+over = "10/1m"
+throttle = {}
+
+[[rule]]
 name = "asleep"
 key = ["client"]
 over = "10/1m"
@@ -110,6 +117,7 @@ fn a_rule_that_does_not_apply_says_why() {
             "the request lacks a part of the key agent, and missing_key is \"skip\"",
         ),
         ("GET /", "203.0.113.1", "vip", "an override exempts the key"),
+        ("GET /", peer, "checked", "match = []: only handlers ask it"),
         ("GET /", peer, "asleep", "mode = \"off\""),
     ];
     for (request, peer, rule, expected) in table {

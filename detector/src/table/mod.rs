@@ -171,7 +171,6 @@ impl Table {
         row
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "below the number of lines")]
     fn home(&self, hash: u64) -> usize {
         let lines = self.lines.len() as u64 - 1;
         (((hash >> 32) * lines) >> 32) as usize

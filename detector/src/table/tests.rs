@@ -103,12 +103,9 @@ fn case() -> impl Strategy<Value = (u32, Duration, u64, Vec<u64>)> {
     base.prop_flat_map(|(n, window, start)| (Just(n), Just(window), Just(start), gaps(window)))
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
-
-    #[test]
+#[test]
 fn a_key_goes_the_short_way_again_once_its_ring_is_written_for_a_changed_limit() {
-    let at = |seconds| Time::from_nanos(seconds * 1_000_000_000);
+    let at = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
     let old = table(16, 100, Duration::from_secs(60));
     for second in 0..5 {
         assert!(admit(&old, 7, 100, at(second)), "the key has room");
@@ -120,7 +117,10 @@ fn a_key_goes_the_short_way_again_once_its_ring_is_written_for_a_changed_limit()
     assert!(new.calm(7, limit(10), at(6)).is_some(), "the long way has rewritten the ring");
 }
 
-#[test]
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
+
+    #[test]
     fn admitted_events_never_pass_the_bound_and_nobody_is_refused_early((n, window, start, gaps) in case()) {
         let table = table(16, n, window);
         let (mut exact, mut now, q) = (Exact::new(window), start, limit(n).q as usize);

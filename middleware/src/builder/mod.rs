@@ -1,33 +1,40 @@
 //! How a gate is built.
 
 use std::{
-    fmt,
-    fs::{self, File},
-    io::Read as _,
+    borrow::Cow,
+    env,
+    ffi::OsStr,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
     time::SystemTime,
 };
 
 use arc_swap::ArcSwap;
-use hotgate_detector::{Config, Engine, Time};
-use hotgate_rules::{Commands, Peer, RuleSet};
-use http::request::Parts;
+use bytes::Bytes;
+use hotgate_detector::{Config, Engine, Finding, Time};
+use hotgate_rules::{Commands, Mode, Peer, RuleSet};
+use http::{Response, request::Parts};
 use siphasher::sip128::SipHasher24;
 
 use crate::{
     BuildError, Gate,
-    active::{Active, what_asks_for_the_client},
+    active::Active,
+    check::Faults,
     control::Control,
-    counters::Published,
+    counters::{Published, Totals},
     error::SECRET_BYTES_MIN,
     gate::{self, Clock, Shared},
     hooks::Hooks,
     log::{self, Notices, RefusalLog},
+    needs,
     operator::Record,
-    peer::KNOWS_PEERS,
+    reload::{Reload, Reloads, read},
     worker::Worker,
 };
+
+/// The mode that the environment sets over the rules.
+const MODE_VARIABLE: &str = "HOTGATE_MODE";
 
 /// Builds a [`Gate`]; made by [`Gate::builder`].
 #[derive(Default)]
@@ -66,12 +73,57 @@ impl GateBuilder {
         self
     }
 
+    /// Asks this function who the user is, for rules whose key or `when` names `user`: what
+    /// authentication left in the request's extensions, say. `None`: nobody, and the key lacks that part.
+    ///
+    /// It is asked at most once for a request, only where a rule that matches wants to know, and never
+    /// under a lock. What it may not do is wait; should it panic, the request's task does. Where
+    /// authentication is a layer, rules by user belong behind it: see [`Gate::inner_layer`].
+    pub fn user(
+        mut self,
+        user: impl Fn(&Parts) -> Option<Cow<'_, str>> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.user = Some(Box::new(user));
+        self
+    }
+
+    /// Asks this function what rules call `x:NAME`, as [`user`](Self::user) is asked for the user. Of two
+    /// functions of one name the later holds.
+    pub fn extractor(
+        mut self,
+        name: &str,
+        extract: impl Fn(&Parts) -> Option<Cow<'_, str>> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.extractors.insert(name, Box::new(extract));
+        self
+    }
+
+    /// Lets this function answer the requests of keys that are hot under rules with `handler = "NAME"`,
+    /// in the service's stead; `None`: the request goes on as if the rule were not there. Of two
+    /// functions of one name the later holds.
+    ///
+    /// Of several rules whose handlers apply to one request, only that of the rule first by name is
+    /// called; none is, where some rule refuses. What it answers goes out as it is and is not counted as
+    /// a response. It may not wait; should it panic, the request's task does.
+    pub fn handler(
+        mut self,
+        name: &str,
+        handle: impl Fn(&Parts, &Finding) -> Option<Response<Bytes>> + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks.handlers.insert(name, Box::new(handle));
+        self
+    }
+
     /// Builds the gate and starts its thread. No runtime is needed.
+    ///
+    /// The environment variable `HOTGATE_MODE` is read here: `enforce`, `observe` or `off`. The lowest of
+    /// it, the file's `mode` and the last command holds, for as long as the gate lives.
     ///
     /// # Errors
     ///
-    /// When the rules cannot be read or have errors, when they ask for the client and nothing tells
-    /// who the peer is, when the secret cannot be read, when there is no randomness or no thread.
+    /// When the rules cannot be read or have errors, when `HOTGATE_MODE` is no mode, when they ask for the client and nothing tells
+    /// who the peer is, when they name a function that was not registered, when the secret or a
+    /// `body_file` cannot be read, when there is no randomness or no thread.
     pub fn build(self) -> Result<Gate, BuildError> {
         let (gate, worker) = self.pair(quanta::Clock::new())?;
         worker.spawn().map_err(BuildError::Thread)?;
@@ -80,43 +132,45 @@ impl GateBuilder {
 
     /// The gate, and what its thread does.
     pub(crate) fn pair(self, clock: quanta::Clock) -> Result<(Gate, Worker), BuildError> {
-        let (rules, file) = match self.rules.ok_or(BuildError::NoRules)? {
-            Source::File(path) => (read_rules(&path)?, Some(path)),
-            Source::Set(rules) => (*rules, None),
+        let (rules, file, reload) = match self.rules.ok_or(BuildError::NoRules)? {
+            Source::File(path) => {
+                let (rules, reload) = read_rules(&path)?;
+                (rules, Some(path), Some(reload))
+            }
+            Source::Set(rules) => (*rules, None, None),
         };
-        let asks = what_asks_for_the_client(&rules);
-        if let Some(what) = &asks
-            && !KNOWS_PEERS
-            && self.hooks.peer.is_none()
-        {
-            return Err(BuildError::NoPeer { what: what.clone() });
-        }
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let bodies = needs::meet(&rules, &self.hooks, folder)?;
+        let commands = commands()?;
         let config = config(&rules, folder)?;
-        say_warnings(&rules, file.as_deref());
+        log::rule_warnings(&rules, file.as_deref());
         let (alive, stop) = mpsc::channel();
-        let published = Published::new(rules.rules().len());
-        let commands = Commands::default();
         let engine = Engine::new(rules.under(&commands), config);
         let shared = Arc::new(Shared {
             number: gate::next_number(),
-            active: ArcSwap::from_pointee(Active::new(engine)),
+            active: ArcSwap::from_pointee(Active::new(engine, &bodies)),
             control: Mutex::new(Control {
                 rules,
                 commands,
                 record: Record::default(),
+                bodies,
                 file,
                 since: Time::default(),
+                failed: None,
             }),
             clock: Clock::new(clock),
             hooks: self.hooks,
             notices: Notices::default(),
+            faults: Faults::default(),
             refusals: RefusalLog::default(),
-            published: published.into(),
+            totals: Totals::default().into(),
+            published: Published::default().into(),
+            reloads: Reloads::default(),
             doors: 0.into(),
+            has_inner_door: false.into(),
             _alive: alive,
         });
-        let worker = Worker::new(&shared, stop);
+        let worker = Worker::new(&shared, reload, stop);
         Ok((Gate::new(shared), worker))
     }
 }
@@ -127,15 +181,33 @@ impl fmt::Debug for GateBuilder {
     }
 }
 
-fn read_rules(path: &Path) -> Result<RuleSet, BuildError> {
-    let read = || {
-        // One byte too many is enough for the parser to say that there are too many.
-        let mut text = String::new();
-        File::open(path)?.take(RuleSet::FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
-    text.parse().map_err(|problems| BuildError::Rules { path: path.to_owned(), problems })
+/// The rules of a file, and what watches it from here on.
+fn read_rules(path: &Path) -> Result<(RuleSet, Reload), BuildError> {
+    let unreadable = |source| BuildError::Read { path: path.to_owned(), source };
+    let bytes = read::bytes(path).map_err(unreadable)?;
+    let reload = Reload::new(path, &bytes);
+    let text = read::text(bytes).map_err(unreadable)?;
+    let wrong = |problems| BuildError::Rules { path: path.to_owned(), problems };
+    Ok((text.parse().map_err(wrong)?, reload))
+}
+
+/// What the environment says over the rules: `HOTGATE_MODE`. Set to nothing it is as if it were not set.
+fn commands() -> Result<Commands, BuildError> {
+    let mut commands = Commands::default();
+    if let Some(value) = env::var_os(MODE_VARIABLE).filter(|value| !value.is_empty()) {
+        commands.environment = mode(&value)?;
+        log::environment(commands.environment);
+    }
+    Ok(commands)
+}
+
+fn mode(value: &OsStr) -> Result<Mode, BuildError> {
+    match value.to_str() {
+        Some("enforce") => Ok(Mode::Enforce),
+        Some("observe") => Ok(Mode::Observe),
+        Some("off") => Ok(Mode::Off),
+        _ => Err(BuildError::Mode { value: value.to_string_lossy().into_owned() }),
+    }
 }
 
 fn config(rules: &RuleSet, folder: &Path) -> Result<Config, BuildError> {
@@ -172,15 +244,6 @@ fn unix_nanos() -> i128 {
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => nanos(after),
         Err(before) => -nanos(before.duration()),
-    }
-}
-
-fn say_warnings(rules: &RuleSet, file: Option<&Path>) {
-    for problem in rules.warnings() {
-        match file {
-            Some(path) => log::warn(format_args!("{}:{problem}", path.display())),
-            None => log::warn(format_args!("rules:{problem}")),
-        }
     }
 }
 

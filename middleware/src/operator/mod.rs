@@ -13,12 +13,10 @@ mod record;
 mod snapshot;
 mod why;
 
-use std::sync::{MutexGuard, PoisonError};
-
 use hotgate_rules::Mode;
 use serde::Serializer;
 
-use crate::{control::Control, gate::Shared};
+use crate::gate::Shared;
 
 pub use command::{Blocked, Lifted};
 pub use error::CommandError;
@@ -27,7 +25,8 @@ pub use list::{List, ListEntry};
 pub use mode::{ModeChange, ModeStatus};
 pub use moment::Moment;
 pub(crate) use record::Record;
-pub use snapshot::{Losses, Notice, Requests, RuleStatus, Snapshot};
+pub use snapshot::{FailedReload, Losses, Notice, ReloadStatus, Requests, RuleStatus, Snapshot};
+pub(crate) use why::cause_name;
 pub use why::{KeyState, KeyStatus, RefusalStatus, Why};
 
 use moment::Clocks;
@@ -43,18 +42,13 @@ pub(crate) struct Who<'a> {
 const SERVICE: Who<'static> = Who { name: "service", peer: None };
 
 impl Shared {
-    /// Whoever changes something holds it.
-    fn control(&self) -> MutexGuard<'_, Control> {
-        self.control.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn clocks(&self) -> Clocks {
         Clocks::read(self.clock.now())
     }
 }
 
 /// A mode as the rule file writes it.
-fn mode_name(mode: Mode) -> &'static str {
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce => "enforce",
         Mode::Observe => "observe",

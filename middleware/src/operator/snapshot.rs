@@ -27,6 +27,8 @@ pub struct Snapshot {
     pub started: Moment,
     /// The rule file; `None`: the rules came from the service's code.
     pub file: Option<String>,
+    /// What became of changes of the file since.
+    pub reload: ReloadStatus,
     /// The mode of the whole file.
     pub mode: ModeStatus,
     /// Requests that deny lists refused, or would have in `mode = "observe"`.
@@ -37,6 +39,27 @@ pub struct Snapshot {
     pub lists: Vec<ListEntry>,
     /// What is likely not meant.
     pub notices: Vec<Notice>,
+}
+
+/// What became of changes of the rule file.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ReloadStatus {
+    /// How often other rules of it came into force.
+    pub loaded: u64,
+    /// The last change of it, if it was not taken: what is in force is older.
+    pub failed: Option<FailedReload>,
+}
+
+/// A change of the rule file that was not taken.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct FailedReload {
+    /// When it was tried.
+    pub at: Moment,
+    /// Why it failed, each as `file:line:column: message`, or `file: message` where it has no place; at
+    /// most 100, and then how many more there are.
+    pub problems: Vec<String>,
 }
 
 /// How one rule stands.
@@ -137,6 +160,13 @@ impl Gate {
             since: clocks.moment(control.since),
             started: clocks.moment(hotgate_detector::Time::default()),
             file: control.file.as_ref().map(|file| file.display().to_string()),
+            reload: ReloadStatus {
+                loaded: shared.reloads.loaded.load(Relaxed),
+                failed: control.failed.as_ref().map(|failed| FailedReload {
+                    at: clocks.moment(failed.at),
+                    problems: failed.problems.clone(),
+                }),
+            },
             mode: mode::status(&control, clocks),
             denied: active.engine.denied(),
             notices: notices(shared, &statuses),
@@ -152,7 +182,7 @@ fn rule_status(
     commanded: Option<Mode>,
     counts: RuleCounts,
 ) -> RuleStatus {
-    let [admitted, refused, would_refuse, unkeyed] = outcomes(rule, counts).map(|(_, count)| count);
+    let [admitted, refused, would_refuse, unkeyed] = outcomes(rule.missing_key, counts);
     RuleStatus {
         name: rule.name.to_string(),
         action: rule.action.name(),

@@ -6,7 +6,9 @@ use quanta::Mock;
 use serde_json::{Value, json};
 
 use super::{error::LISTS_MAX, *};
-use crate::{Decision, Gate, PeerAddr, gate::Admission, worker::Worker};
+use crate::{
+    Decision, Gate, PeerAddr, admission::Admission, control::Control, mark::Place, worker::Worker,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -53,8 +55,8 @@ impl Fixture {
         let request = Request::builder().method(method).uri(path).header("x-key", "s3cret");
         let peer = PeerAddr(Peer::Ip(IpAddr::from([203, 0, 113, client])));
         let mut parts = request.extension(peer).body(()).unwrap().into_parts().0;
-        match self.gate.admit(&mut parts) {
-            Admission::Refused(mut response) => response.extensions_mut().remove(),
+        match self.gate.admit(Place::Outer, &mut parts) {
+            Admission::Answered(mut response) => response.extensions_mut().remove(),
             Admission::Admitted(_) => None,
         }
     }
@@ -356,7 +358,10 @@ fn the_fields_of_a_snapshot_are_stable() {
         names.sort();
         names.join(" ")
     };
-    assert_eq!(names(&snapshot), "app denied file lists mode notices rules since started version");
+    assert_eq!(
+        names(&snapshot),
+        "app denied file lists mode notices reload rules since started version"
+    );
     assert_eq!(names(&snapshot["mode"]), "commanded commanded_at environment file mode");
     assert_eq!(
         names(&snapshot["rules"][0]),

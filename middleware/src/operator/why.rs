@@ -198,7 +198,7 @@ fn counted(rule: &Rule) -> &'static str {
     }
 }
 
-fn cause_name(cause: Cause) -> &'static str {
+pub(crate) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Denied => "denied",
         Cause::Quota => "quota",

@@ -1,17 +1,18 @@
-//! What the gate's thread does: verdict events and counters, ten times a second.
+//! What the gate's thread does, ten times a second: the rule file, verdict events and counters.
 
 use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, PoisonError, Weak,
+        atomic::Ordering::Relaxed,
         mpsc::{Receiver, RecvTimeoutError},
     },
     thread,
     time::Duration,
 };
 
-use crate::{gate::Shared, log};
+use crate::{counters::Idle, gate::Shared, log, reload::Reload};
 
 /// How often the thread looks; a verdict is told at most this late.
 const TICK: Duration = Duration::from_millis(100);
@@ -20,40 +21,70 @@ const TICK: Duration = Duration::from_millis(100);
 /// tells itself.
 pub(crate) struct Worker {
     shared: Weak<Shared>,
+    /// `None`: the rules came from the service's code.
+    pub(crate) reload: Option<Reload>,
     stop: Receiver<()>,
 }
 
 impl Worker {
-    pub(crate) fn new(shared: &Arc<Shared>, stop: Receiver<()>) -> Self {
-        Worker { shared: Arc::downgrade(shared), stop }
+    pub(crate) fn new(shared: &Arc<Shared>, reload: Option<Reload>, stop: Receiver<()>) -> Self {
+        Worker { shared: Arc::downgrade(shared), reload, stop }
     }
 
     pub(crate) fn spawn(self) -> io::Result<()> {
         thread::Builder::new().name("hotgate".to_owned()).spawn(|| self.run()).map(drop)
     }
 
-    fn run(self) {
+    fn run(mut self) {
         while self.stop.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
-            shared.tick();
+            self.tick(&shared);
         }
+    }
+
+    pub(crate) fn tick(&mut self, shared: &Shared) {
+        if let Some(reload) = &mut self.reload {
+            guarded(|| reload.tick(shared));
+        }
+        shared.tick();
     }
 }
 
+/// A subscriber or recorder that panics is not ours to fix, and costs its users this one piece of work;
+/// the panic hook says where it happened.
+pub(crate) fn guarded(work: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(work));
+}
+
 impl Shared {
-    /// A subscriber or recorder that panics is not ours to fix, and costs its users this one tick;
-    /// the panic hook says where it happened. The next tick goes on from what was published.
+    /// A tick that a recorder's panic ends is made good by the next, which goes on from what was
+    /// published.
     fn tick(&self) {
-        let _ = catch_unwind(AssertUnwindSafe(|| {
+        guarded(|| {
             let now = self.clock.now();
             for event in self.active.load().engine.tick(now) {
                 log::verdict(&event);
             }
             self.refusals.say_rest(now);
             self.published.lock().unwrap_or_else(PoisonError::into_inner).publish(self);
-        }));
+            self.warn_of_idle_rules();
+        });
+    }
+
+    fn warn_of_idle_rules(&self) {
+        let active = self.active.load();
+        let idle = self.totals().idle(&active);
+        for (index, idle) in idle {
+            let rule = &active.engine.rules().rules()[index];
+            match idle {
+                Idle::KeyedNothing { unkeyed } => {
+                    log::keyed_nothing(rule, unkeyed, self.notices.no_peer.load(Relaxed));
+                }
+                Idle::ReachedByNone { sent_on } => log::reached_by_none(rule, sent_on),
+            }
+        }
     }
 }
 

@@ -2,15 +2,22 @@
 
 use std::{future::IntoFuture as _, net::SocketAddr};
 
-use axum::{Router, body::Body, extract::ConnectInfo, routing::get};
+use axum::{
+    Router,
+    body::Body,
+    extract::{self, ConnectInfo},
+    middleware::{Next, from_fn},
+    response::IntoResponse as _,
+    routing::{get, post},
+};
 use hotgate::Gate;
-use http::{Request, StatusCode};
+use http::{HeaderValue, Request, StatusCode};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
 
-use crate::support::{Logged, in_time, limit, status};
+use crate::support::{Logged, User, answered, in_time, limit, status};
 
 fn gate(rules: &str) -> Gate {
     Gate::builder().rules(format!("app = \"test\"\n{rules}").parse().unwrap()).build().unwrap()
@@ -94,6 +101,73 @@ async fn a_gate_around_and_inside_nested_routers_counts_once() {
     for expected in [200, 200, 200, 429] {
         assert_eq!(status(&app, from(1, "/api/orders")).await.as_u16(), expected);
     }
+}
+
+#[tokio::test]
+#[ignore = "the rule file cannot say it yet"]
+async fn the_inner_door_stands_inside_an_authentication_layer() {
+    let rules = "[[rule]]\nname = \"user\"\nmatch = \"/api/{*rest}\"\nkey = [\"user|client\"]\nover = \"2/1m\"\nthrottle = {}\n"
+        .to_owned()
+        + &limit("9/1m", "throttle = {}");
+    let rules = format!("app = \"test\"\n{rules}").parse().unwrap();
+    let gate = Gate::builder().rules(rules).user(User::of).build().unwrap();
+    let authenticate = async |mut request: extract::Request, next: Next| {
+        let Some(name) = request.headers().get("x-user") else {
+            return StatusCode::UNAUTHORIZED.into_response();
+        };
+        let user = if name == "alice" { "alice" } else { "bob" };
+        request.extensions_mut().insert(User(user));
+        next.run(request).await
+    };
+    let app = Router::new()
+        .route("/api/orders", get(|| async { "ok" }))
+        .route("/api/products/{id}", get(|| async { "ok" }))
+        .layer(gate.inner_layer())
+        .layer(from_fn(authenticate))
+        .layer(gate.layer());
+    let of = |user: &'static str, path: &str| {
+        let mut request = from(1, path);
+        request.headers_mut().insert("x-user", HeaderValue::from_static(user));
+        request
+    };
+    for _ in 0..4 {
+        assert_eq!(status(&app, from(1, "/api/orders")).await, StatusCode::UNAUTHORIZED);
+    }
+    for (path, expected) in [("/api/orders", 200), ("/api/products/7", 200), ("/api/orders", 429)] {
+        assert_eq!(status(&app, of("alice", path)).await.as_u16(), expected, "alice, {path}");
+    }
+    assert_eq!(status(&app, of("bob", "/api/orders")).await, StatusCode::OK);
+    assert_eq!(
+        status(&app, from(1, "/api/orders")).await,
+        StatusCode::UNAUTHORIZED,
+        "the ninth of this client"
+    );
+    assert_eq!(
+        status(&app, from(1, "/api/orders")).await,
+        StatusCode::TOO_MANY_REQUESTS,
+        "the outer door goes before authentication"
+    );
+}
+
+#[tokio::test]
+#[ignore = "the rule file cannot say it yet"]
+async fn a_handler_returns_what_its_check_refused() {
+    let rules = "[[rule]]\nname = \"login\"\nmatch = []\nkey = [\"user\"]\nover = \"1/1m\"\nthrottle = {}\n";
+    let gate = gate(rules);
+    let login = move |body: String| async move {
+        if let Err(refused) = gate.check("login", [("user", &body)]) {
+            return refused.into_response();
+        }
+        "welcome".into_response()
+    };
+    let app = Router::new().route("/login", post(login));
+    let of = |user: &'static str| Request::post("/login").body(Body::from(user)).unwrap();
+    assert_eq!(status(&app, of("alice")).await, StatusCode::OK);
+    let (code, headers, body) = answered(&app, of("alice")).await;
+    assert_eq!(code, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(headers["content-type"], "application/problem+json");
+    assert_eq!(headers["content-length"], body.len().to_string());
+    assert_eq!(status(&app, of("bob")).await, StatusCode::OK);
 }
 
 /// What a served app answers to `GET /`, over a connection of its own.

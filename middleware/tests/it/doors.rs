@@ -9,8 +9,8 @@ use crate::support::{answer, gate, get, limit, status};
 
 #[tokio::test]
 async fn a_request_is_counted_once_however_often_the_layer_stands_in_its_way() {
-    // The first gate of a process marks requests in a way of its own; among three, one is not it.
-    for _ in 0..3 {
+    // The first gates of a process mark requests in a way of their own; among six, some are none of them.
+    for _ in 0..6 {
         let gate = gate(&limit("4/1m", "throttle = {}"));
         let layer = gate.layer();
         let service = ServiceBuilder::new()

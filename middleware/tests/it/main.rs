@@ -4,15 +4,20 @@
 
 #[cfg(feature = "admin")]
 mod admin;
+mod allocations;
 mod answers;
 #[cfg(feature = "axum")]
 mod axum_app;
 mod bodies;
+mod check;
 mod contract;
 mod doors;
+mod hooks;
+mod inner_door;
 mod observe;
 mod operator;
 mod parallel;
 mod peers;
+mod respond;
 mod settling;
 mod support;

@@ -6,7 +6,7 @@ use hotgate::{Gate, GateService, Peer, PeerAddr};
 use http::{Request, StatusCode};
 use tower::Layer as _;
 
-use crate::support::{Logged, answered, gate, limit, ok, status};
+use crate::support::{Logged, answered, gate, get, limit, ok, status};
 
 fn anonymous() -> Request<()> {
     Request::new(())
@@ -167,4 +167,13 @@ async fn targets_without_a_path_are_counted_like_others() {
         *request.uri_mut() = target.parse().unwrap();
         assert_eq!(status(&service, request).await.as_u16(), expected, "{method} {target}");
     }
+}
+
+#[test]
+fn a_handler_can_ask_who_the_client_is() {
+    let rules = "[client]\nsource = \"x-forwarded-for\"\ntrusted_proxies = [\"203.0.113.1\"]\n";
+    let mut request = get("/");
+    request.headers_mut().insert("x-forwarded-for", "198.51.100.7".parse().unwrap());
+    let client = gate(rules).client(&request.into_parts().0);
+    assert_eq!(client, Some([198, 51, 100, 7].into()));
 }

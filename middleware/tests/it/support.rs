@@ -1,21 +1,22 @@
 //! What the tests share.
 
 use std::{
+    borrow::Cow,
     convert::Infallible,
     fmt::Debug,
     future::{Future, Ready, ready},
     io,
     net::IpAddr,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Once,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use hotgate::{Gate, Peer, PeerAddr};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hotgate::{Gate, GateBuilder, Peer, PeerAddr};
+use http::{HeaderMap, Method, Request, Response, StatusCode, request::Parts};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full};
 use tower::{Service, ServiceExt as _, service_fn};
@@ -28,9 +29,25 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A gate with these rules, which takes peers from [`PeerAddr`].
 pub(crate) fn gate(rules: &str) -> Gate {
+    builder(rules).build().unwrap()
+}
+
+/// The builder of such a gate, to register more on.
+pub(crate) fn builder(rules: &str) -> GateBuilder {
     let rules = format!("app = \"test\"\n{rules}");
     let rules = rules.parse().unwrap_or_else(|problems| panic!("{problems}\n{rules}"));
-    Gate::builder().rules(rules).peer(PeerAddr::of).build().unwrap()
+    Gate::builder().rules(rules).peer(PeerAddr::of)
+}
+
+/// Who a request is of, as authentication leaves it.
+#[derive(Clone)]
+pub(crate) struct User(pub(crate) &'static str);
+
+impl User {
+    /// Shaped for `.user(f)`.
+    pub(crate) fn of(parts: &Parts) -> Option<Cow<'_, str>> {
+        parts.extensions.get::<User>().map(|user| user.0.into())
+    }
 }
 
 /// A rule named `limit`: `over` by client, with `more` lines.
@@ -118,6 +135,13 @@ struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Logged {
     pub(crate) fn start() -> Self {
+        static EVERYWHERE: Once = Once::new();
+        // While one thread alone has a subscriber, an event that is met first by another thread, which
+        // has none, is taken for one that nobody wants.
+        EVERYWHERE.call_once(|| {
+            let nowhere = tracing_subscriber::fmt().with_writer(io::sink).finish();
+            tracing::subscriber::set_global_default(nowhere).expect("no test sets another");
+        });
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber =

@@ -8,7 +8,7 @@ use std::{
 
 use http::{HeaderName, header};
 
-use super::{Key, Part, PartKind, Value, first_of, hash_v4, index_u8};
+use super::{Key, Part, PartKind, Value, index_u8};
 use crate::{Facts, MissingKey, Pattern, Rule};
 
 /// A request that lacks a part of a rule's key.
@@ -36,10 +36,8 @@ impl Rule {
     #[inline]
     pub fn hash_key(&self, facts: &Facts<'_>, state: &mut impl Hasher) -> Result<(), MissingPart> {
         // The commonest key, without the detour over a value.
-        if let ([kinds], Some(IpAddr::V4(addr))) = (&*self.key.0, facts.client)
-            && let [PartKind::Client { v4, .. }, ..] = **kinds
-        {
-            hash_v4(0, first_of(addr, v4), v4, state);
+        if let (Some(prefix), Some(IpAddr::V4(client))) = (self.key.client_prefix(), facts.client) {
+            prefix.hash(client, state);
             return Ok(());
         }
         self.hash_parts(facts, state)

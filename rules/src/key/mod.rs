@@ -28,6 +28,18 @@ impl KeySpec {
         self.0.iter().map(AsRef::as_ref)
     }
 
+    /// By which prefix it counts IPv4 clients, where its one part is the client's network, if that is
+    /// known.
+    #[inline]
+    #[must_use]
+    pub fn client_prefix(&self) -> Option<ClientPrefix> {
+        let [kinds] = &*self.0 else { return None };
+        match **kinds {
+            [PartKind::Client { v4, .. }, ..] => Some(ClientPrefix(v4)),
+            _ => None,
+        }
+    }
+
     /// Whether this is `key = []`: one budget for the whole rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -220,6 +232,18 @@ impl Hash for Part<'_> {
                 values.hash(state);
             }
         }
+    }
+}
+
+/// How many bits of an IPv4 client's address a rule counts by that counts by nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientPrefix(u8);
+
+impl ClientPrefix {
+    /// Hashes a client as [`Rule::hash_key`](crate::Rule::hash_key) does.
+    #[inline]
+    pub fn hash(self, client: Ipv4Addr, state: &mut impl Hasher) {
+        hash_v4(0, first_of(client, self.0), self.0, state);
     }
 }
 

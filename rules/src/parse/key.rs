@@ -197,7 +197,7 @@ fn param(name: &str, context: &Context<'_>) -> Result<PartKind, String> {
     let captured = || Quoted(&format!("{{{name}}}")).to_string();
     match context.patterns {
         Err(Reported) => Ok(PartKind::Param(name.into())),
-        Ok(None) => {
+        Ok(None | Some([])) => {
             Err(format!("param:{name} needs a match whose patterns capture {}", captured()))
         }
         Ok(Some(patterns)) => {

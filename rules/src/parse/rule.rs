@@ -71,7 +71,7 @@ pub(super) fn read(
     report: &mut Report<'_>,
 ) -> Read<Rule> {
     let name = fields.require("name", "\"login\"", report).and_then(|item| name(item, report));
-    let matched = fields.read("match", report, |item, report| patterns(item, report));
+    let matched = fields.read("match", report, matched_patterns);
     let except = fields.read("except", report, |item, report| patterns(item, report));
     let key = key(fields, client, matched.as_ref(), report);
     let trigger = trigger(fields, report);
@@ -154,6 +154,11 @@ pub(super) fn name<T: for<'a> From<&'a str>>(item: Item<'_>, report: &mut Report
     } else {
         item.expected(report, EXPECTED)
     })
+}
+
+/// `match`: as [`patterns`], and `[]`, which no request matches, for a rule that only handlers ask.
+fn matched_patterns(item: Item<'_>, report: &mut Report<'_>) -> Read<Vec<Pattern>> {
+    if item.list_or_one().is_empty() { Ok(Vec::new()) } else { patterns(item, report) }
 }
 
 /// `match`, `except`: a pattern or a list of them.

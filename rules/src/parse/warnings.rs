@@ -2,7 +2,7 @@
 
 use super::{Around, reader::Fields, report::Report};
 use crate::{
-    KeySpec, PartKind, Pattern, Rule,
+    Count, KeySpec, PartKind, Pattern, Rule,
     pattern::{Segment, covers_method},
     problem::Quoted,
 };
@@ -14,7 +14,9 @@ pub(super) fn of_rule(
     around: &Around<'_>,
     report: &mut Report<'_>,
 ) {
-    if let Some(by) = covered_by(rule.patterns.as_deref(), &rule.except, around.exempt) {
+    if rule.is_for_checks() {
+        of_checks(rule, fields, report);
+    } else if let Some(by) = covered_by(rule.patterns.as_deref(), &rule.except, around.exempt) {
         let message = format_args!(
             "[[rule]] {} can never match: {by} covers all it matches",
             Quoted(&rule.name)
@@ -63,6 +65,24 @@ fn of_key(key: &KeySpec, at: usize, ipv6_prefix: u8, report: &mut Report<'_>) {
                 _ => {}
             }
         }
+    }
+}
+
+/// What a handler that asks the rule cannot give it.
+fn of_checks(rule: &Rule, fields: &Fields<'_>, report: &mut Report<'_>) {
+    let given = |kind: &PartKind| {
+        matches!(kind, PartKind::User | PartKind::Extra(_) | PartKind::Client { .. })
+    };
+    for kinds in rule.key.parts().filter(|kinds| !kinds.iter().any(given)) {
+        let kind = kinds.first().map(ToString::to_string).unwrap_or_default();
+        let message = format_args!(
+            "key: match = [] leaves the rule to gate.check, which takes client, user and x:NAME only, not {kind}"
+        );
+        report.warn(fields.get("key").map_or(fields.at, |item| item.at), message);
+    }
+    if let (Count::Responses { .. }, Some(item)) = (&rule.count, fields.get("count")) {
+        let message = "count: match = [] leaves the rule to gate.check, which knows no responses";
+        report.warn(item.at, message);
     }
 }
 

@@ -549,8 +549,12 @@ key = ["param:id"]"#,
 #[test]
 fn patterns_are_checked_where_they_stand() {
     in_rule(
-        "match = []",
-        "3:9: match: expected at least one pattern, or the field left out, found []",
+        "except = []",
+        "3:10: except: expected at least one pattern, or the field left out, found []",
+    );
+    in_rule(
+        "match = []\nkey = [\"param:id\"]",
+        r#"4:8: key: param:id needs a match whose patterns capture "{id}""#,
     );
     in_rule(
         r#"match = ["login", "/a/*"]

@@ -49,6 +49,16 @@ fn a_key_that_a_client_varies_at_will_is_said() {
 }
 
 #[test]
+fn a_rule_for_handlers_to_check_takes_what_handlers_can_give() {
+    in_rule("match = []\nkey = [\"client\"]", "");
+    in_rule(
+        "match = []\nkey = [\"client\", \"host\"]\ncount = { status = [401] }",
+        "4:7: key: match = [] leaves the rule to gate.check, which takes client, user and x:NAME only, not host\n\
+         5:9: count: match = [] leaves the rule to gate.check, which knows no responses",
+    );
+}
+
+#[test]
 fn a_path_in_the_key_is_answered_with_the_route() {
     // C20.
     in_rule(

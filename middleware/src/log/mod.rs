@@ -1,23 +1,28 @@
 //! What the gate tells: verdicts, refusals (some a second), and warnings (each once).
 
+mod notices;
+mod refusals;
+
 use std::{
     fmt,
     io::{self, Write as _},
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    path::Path,
 };
 
-use hotgate_detector::{Change, Event, Refusal, Time};
-use hotgate_rules::{PartKind, Peer, Resolved, Rule};
+use hotgate_detector::{Change, Event};
+use hotgate_rules::{Mode, PartKind, Rule, RuleSet};
 use tracing::subscriber::NoSubscriber;
 
-use crate::operator::{Blocked, Lifted, List, ListEntry, ModeChange, Who};
+use crate::{
+    operator::{Blocked, Lifted, List, ListEntry, ModeChange, Who, mode_name},
+    reload::News,
+};
+
+pub(crate) use notices::Notices;
+pub(crate) use refusals::RefusalLog;
 
 /// The target of every event.
 const TARGET: &str = "hotgate";
-
-/// Refusals of one gate that are logged in one second. A flood of refusals must not become a flood
-/// of log lines; those beyond are counted and told as a number.
-const REFUSALS_PER_SECOND_MAX: u64 = 10;
 
 /// Says a warning to the subscriber of this thread, or to stderr where it has none: that another
 /// thread has one helps nobody here.
@@ -50,6 +55,54 @@ pub(crate) fn verdict(event: &Event) {
         Change::Voided => say!(info, "void, since the rule means something else now"),
         _ => say!(info, "changed"),
     }
+}
+
+/// What of a rule file is allowed but likely not meant.
+pub(crate) fn rule_warnings(rules: &RuleSet, file: Option<&Path>) {
+    for problem in rules.warnings() {
+        match file {
+            Some(path) => warn(format_args!("{}:{problem}", path.display())),
+            None => warn(format_args!("rules:{problem}")),
+        }
+    }
+}
+
+/// The environment has a say in the mode. A gate that refuses nobody must not go unnoticed.
+pub(crate) fn environment(mode: Mode) {
+    if mode < Mode::Enforce {
+        let mode = mode_name(mode);
+        warn(format_args!("HOTGATE_MODE={mode} holds over every rule until the process ends"));
+    }
+}
+
+/// Other rules are in force.
+pub(crate) fn rules_changed(file: &Path, news: &News) {
+    let News { from, to, added, removed, reset, mode } = news;
+    let list = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
+    let (added, removed, reset) = (list(added), list(removed), list(reset));
+    let mode = mode.map(tracing::field::debug);
+    tracing::info!(
+        target: TARGET, file = %file.display(), from, to, added, removed, reset, mode,
+        "other rules are in force"
+    );
+}
+
+/// The rule file was changed, and back again.
+pub(crate) fn rules_unchanged(file: &Path, version: &str) {
+    tracing::info!(
+        target: TARGET, file = %file.display(), version, "the rule file holds what is in force"
+    );
+}
+
+/// The rule file changed to something that cannot be taken.
+pub(crate) fn rules_failed(file: &Path, version: &str, problems: &[String]) {
+    for problem in problems {
+        warn(format_args!("{problem}"));
+    }
+    warn(format_args!(
+        "{} was not taken; the rules of version {version} stay in force",
+        file.display()
+    ));
 }
 
 /// A mode that was commanded. Commands are told as warnings, so that no usual filter hides who did
@@ -90,101 +143,6 @@ pub(crate) fn lifted(lift: &Lifted, Who { name: who, peer }: Who<'_>) {
     tracing::warn!(target: TARGET, who, peer, rules, key, lifted, "lifted by command");
 }
 
-/// Logs refusals, at most [`REFUSALS_PER_SECOND_MAX`] in a second.
-#[derive(Debug, Default)]
-pub(crate) struct RefusalLog {
-    /// The second, and in the low byte how many were logged in it.
-    logged: AtomicU64,
-    unlogged: AtomicU64,
-}
-
-impl RefusalLog {
-    pub(crate) fn log(&self, refusal: &Refusal, now: Time) {
-        if !tracing::enabled!(target: TARGET, tracing::Level::INFO) {
-            return;
-        }
-        if !self.has_room(now) {
-            self.unlogged.fetch_add(1, Relaxed);
-            return;
-        }
-        tracing::info!(
-            target: TARGET,
-            id = %refusal.id(),
-            rule = refusal.rule.as_deref(),
-            status = refusal.status.as_u16(),
-            cause = ?refusal.cause,
-            "refused"
-        );
-    }
-
-    /// Tells how many refusals were not logged, once their second is over.
-    pub(crate) fn say_rest(&self, now: Time) {
-        if self.logged.load(Relaxed) >> 8 >= second(now) {
-            return;
-        }
-        let unlogged = self.unlogged.swap(0, Relaxed);
-        if unlogged > 0 {
-            tracing::info!(target: TARGET, unlogged, "refused more, beyond {REFUSALS_PER_SECOND_MAX} a second");
-        }
-    }
-
-    fn has_room(&self, now: Time) -> bool {
-        let second = second(now);
-        let next = |logged: u64| {
-            if logged >> 8 < second {
-                return Some(second << 8 | 1);
-            }
-            (logged & 0xff < REFUSALS_PER_SECOND_MAX).then_some(logged + 1)
-        };
-        self.logged.fetch_update(Relaxed, Relaxed, next).is_ok()
-    }
-}
-
-fn second(now: Time) -> u64 {
-    now.as_nanos() / 1_000_000_000
-}
-
-/// What is amiss with the clients' addresses: counted each time, told once.
-#[derive(Debug, Default)]
-pub(crate) struct Notices {
-    pub(crate) no_peer: AtomicU64,
-    pub(crate) unusable_hops: AtomicU64,
-    said_no_peer: Once,
-    said_nameless: Once,
-    said_untrusted_proxy: Once,
-}
-
-impl Notices {
-    pub(crate) fn client(&self, peer: Option<Peer>, resolved: &Resolved) {
-        if resolved.unusable_hop {
-            self.unusable_hops.fetch_add(1, Relaxed);
-        }
-        if resolved.untrusted_proxy && self.said_untrusted_proxy.is_first() {
-            warn(format_args!(
-                "a private address that is no trusted proxy sends a forwarding header: if it is your \
-                 proxy, all its clients share one key; set [client] source and trusted_proxies"
-            ));
-        }
-        let nameless = peer == Some(Peer::Unix) && resolved.client.is_none();
-        if nameless && !resolved.untrusted_proxy && self.said_nameless.is_first() {
-            warn(format_args!(
-                "a request over a unix socket names no client, so rules by client do not see it: set \
-                 [client] source to the field in which your proxy does, and trusted_proxies = [\"unix\"]"
-            ));
-        }
-        if peer.is_none() {
-            self.no_peer.fetch_add(1, Relaxed);
-            if self.said_no_peer.is_first() {
-                warn(format_args!(
-                    "a request came without its peer's address, so rules by client do not see it: serve \
-                     with into_make_service_with_connect_info::<SocketAddr>(), or insert a \
-                     hotgate::PeerAddr where connections are accepted"
-                ));
-            }
-        }
-    }
-}
-
 /// Says once that a rule matched many requests and found a key in none.
 pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
     let asks_client =
@@ -193,6 +151,9 @@ pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
         "the server does not tell the peer's address"
     } else if asks_client {
         "the peer has no network address, or a proxy does not send what [client] source names"
+    } else if rule.kinds().any(|kind| matches!(kind, PartKind::User | PartKind::Extra(_))) {
+        "the functions that the service registered know nothing of any; do they look at what a layer \
+         further in leaves? Then gate.inner_layer() belongs inside that layer"
     } else {
         "no request carries all parts of it; is a name misspelt?"
     };
@@ -203,13 +164,14 @@ pub(crate) fn keyed_nothing(rule: &Rule, unkeyed: u64, no_peer: u64) {
     ));
 }
 
-#[derive(Debug, Default)]
-struct Once(AtomicBool);
-
-impl Once {
-    fn is_first(&self) -> bool {
-        !self.0.load(Relaxed) && !self.0.swap(true, Relaxed)
-    }
+/// Says once that a rule matched many requests of which none reached its door.
+pub(crate) fn reached_by_none(rule: &Rule, sent_on: u64) {
+    warn(format_args!(
+        "rule {:?} matched {sent_on} requests at the outer door and none came to the inner one, where it is \
+         asked: no gate.inner_layer() stands in their way, or what stands before it, such as \
+         authentication, lets none of them pass",
+        rule.name
+    ));
 }
 
 #[cfg(test)]
@@ -243,19 +205,5 @@ mod tests {
         let warnings: Vec<_> =
             stderr.lines().filter_map(|line| line.strip_prefix("hotgate: warning: ")).collect();
         assert_eq!(warnings, ["before any", "on another thread", "after it"], "{stderr}");
-    }
-
-    #[test]
-    fn ten_refusals_a_second_are_logged() {
-        let log = RefusalLog::default();
-        let room = |millis: u64| {
-            let now = Time::from_nanos(millis * 1_000_000);
-            (0..100).filter(|_| log.has_room(now)).count()
-        };
-        assert_eq!(room(0), 10);
-        assert_eq!(room(999), 0);
-        assert_eq!(room(1_000), 10);
-        assert_eq!(room(999), 0, "a clock read late on another thread opens no second anew");
-        assert_eq!(room(3_600_000), 10);
     }
 }
