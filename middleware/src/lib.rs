@@ -77,7 +77,7 @@
 //! door inside it: once [`Gate::inner_layer`] was called, rules by `user` and `x:` are asked there, and all
 //! others at the outermost layer still, so that a refusal costs no authentication.
 //!
-#![cfg_attr(feature = "axum", doc = "```ignore")]
+#![cfg_attr(feature = "axum", doc = "```")]
 #![cfg_attr(not(feature = "axum"), doc = "```ignore")]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
