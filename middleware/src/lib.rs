@@ -161,6 +161,8 @@
 //! the gate is built: what is counted before is not told to it.
 
 mod active;
+#[cfg(feature = "admin")]
+mod admin;
 mod admission;
 mod body;
 mod builder;
@@ -188,6 +190,8 @@ mod respond;
 mod service;
 mod worker;
 
+#[cfg(feature = "admin")]
+pub use admin::{AdminError, AdminRouter};
 pub use body::ResponseBody;
 pub use builder::GateBuilder;
 pub use check::Refused;
