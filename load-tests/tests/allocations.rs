@@ -245,7 +245,7 @@ fn inside_a_router_a_gate_allocates_no_more_than_a_layer_with_bodies_of_its_own(
         response.map(Either::<Body, Empty<Bytes>>::Left)
     });
     for protocol in PROTOCOLS {
-        let plain = allocations(protocol, routed(own_bodies));
+        let plain = allocations(protocol, routed(own_bodies.clone()));
         let first = allocations(protocol, routed(FIRST[1].layer()));
         assert_eq!(first, plain, "{protocol:?}: {BATCH} requests behind a process's first gate");
         let further = allocations(protocol, routed(gate().layer()));
@@ -264,7 +264,7 @@ fn an_allocation_for_every_request_would_be_seen() {
     });
     for protocol in PROTOCOLS {
         let plain = allocations(protocol, authenticated(Identity::new()));
-        let boxed = allocations(protocol, authenticated(boxing));
+        let boxed = allocations(protocol, authenticated(boxing.clone()));
         assert_eq!(boxed, plain + BATCH, "{protocol:?}");
     }
 }
