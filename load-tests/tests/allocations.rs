@@ -1,6 +1,8 @@
 //! What an admitted request takes from the allocator, over real connections, beside the same server
 //! without a gate. A binary of its own: the allocator that counts is the whole binary's.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::{borrow::Cow, convert::Infallible, net::SocketAddr, pin::pin, sync::LazyLock};
 
 use axum::{
@@ -194,7 +196,7 @@ impl<F: Future + 'static> hyper::rt::Executor<F> for Local {
 
 /// `router` behind an authentication that says who the user is.
 fn authenticated<L: Layer<Router>>(layer: L) -> MapRequest<L::Service, Authenticate> {
-    MapRequest::new(layer.layer(router()), authenticate as Authenticate)
+    MapRequest::new(layer.layer(router().with_state(())), authenticate as Authenticate)
 }
 
 /// The same with the layer inside the router.
@@ -207,7 +209,7 @@ where
         + Sync
         + 'static,
 {
-    MapRequest::new(router().layer(layer), authenticate as Authenticate)
+    MapRequest::new(router().layer(layer).with_state(()), authenticate as Authenticate)
 }
 
 #[test]
@@ -237,8 +239,8 @@ fn a_second_door_allocates_at_most_the_box_of_its_mark() {
     }
 }
 
-/// `Router::layer` stands before every route and the fallback, so that Axum boxes bodies of layers
-/// and the gate has several doors.
+/// `Router::layer` puts a layer before every route and before the fallback, so that the gate has several
+/// doors, and Axum boxes the bodies of any layer that has its own.
 #[test]
 fn inside_a_router_a_gate_allocates_no_more_than_a_layer_with_bodies_of_its_own() {
     let own_bodies = MapResponseLayer::new(|response: Response<Body>| {
