@@ -5,6 +5,7 @@ use std::{io, num::NonZeroUsize, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod flood;
 
 #[derive(Parser)]
 #[command(name = "load-tests", about)]
@@ -27,16 +28,33 @@ enum Command {
         #[arg(long, default_value = "1000000")]
         keys_max: u32,
     },
+    /// Does a gate stay small, and find and hold the few who matter, in a flood of keys?
+    Flood {
+        /// Different keys.
+        #[arg(long, default_value = "5000000")]
+        keys: u32,
+        /// The rule's limit.
+        #[arg(long, default_value = "1000", value_parser = clap::value_parser!(u32).range(10..=10_000))]
+        limit: u32,
+        /// `keys` of the gate's `[memory]`, if not the default.
+        #[arg(long)]
+        memory: Option<u32>,
+    },
 }
 
 fn main() -> ExitCode {
-    let written = match Arguments::parse().command {
+    let out = &mut io::stdout().lock();
+    let kept = match Arguments::parse().command {
         Command::Bench { rounds, slice, keys_max } => {
-            bench::run(rounds.get(), slice.get(), keys_max, &mut io::stdout().lock())
+            bench::run(rounds.get(), slice.get(), keys_max, out).map(|()| true)
+        }
+        Command::Flood { keys, limit, memory } => {
+            flood::run(flood::Size { keys, limit, memory }, out)
         }
     };
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
+    match kept {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("error: {error}\n"));
             ExitCode::FAILURE
