@@ -50,9 +50,10 @@ pub(crate) struct Size {
 ///
 /// When `out` cannot be written, or the process cannot see its own memory.
 pub(crate) fn run(size: Size, out: &mut impl Write) -> io::Result<bool> {
+    let before = resident_bytes()?;
     let mut kept = true;
     for action in ["throttle = {}", "block = { for = \"1h\" }"] {
-        let outcome = flood(size, action)?;
+        let outcome = flood(size, action, before)?;
         kept &= outcome.kept();
         writeln!(out, "{action}, over {}/1h, {} different keys\n{outcome}", size.limit, size.keys)?;
     }
@@ -61,7 +62,7 @@ pub(crate) fn run(size: Size, out: &mut impl Write) -> io::Result<bool> {
 
 /// What came of a flood.
 struct Outcome {
-    /// What the process grew by at most, from before the gate was built.
+    /// What the process grew by at most, from before any gate was built.
     growth_bytes: u64,
     /// Keys that went over the limit and are hot.
     found: usize,
@@ -84,15 +85,16 @@ impl Outcome {
     }
 }
 
-fn flood(size: Size, action: &str) -> io::Result<Outcome> {
-    let before = resident_bytes()?;
+fn flood(size: Size, action: &str, before: u64) -> io::Result<Outcome> {
     let mut site = Site::new(size, action);
     let named = Named::new(size.limit);
     for held in &named.held {
         // No count is more than a fiftieth late.
-        (0..size.limit + size.limit / 50 + 1).for_each(|_| drop(site.admits(*held)));
+        for _ in 0..=size.limit + size.limit / 50 {
+            site.admits(*held);
+        }
     }
-    let mut progress = Progress { before, peak: before, requests: 0, probes: 0, slipped: 0 };
+    let mut progress = Progress { peak: before, requests: 0, probes: 0, slipped: 0 };
     let began = Instant::now();
     let mut stream = Stream::default();
     for request in named.shuffled() {
@@ -123,7 +125,6 @@ fn flood(size: Size, action: &str) -> io::Result<Outcome> {
 }
 
 struct Progress {
-    before: u64,
     peak: u64,
     requests: u64,
     probes: u64,
