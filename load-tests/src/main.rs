@@ -3,6 +3,7 @@
 use std::{io, num::NonZeroUsize, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use load_tests::play;
 
 mod bench;
 
@@ -24,20 +25,34 @@ enum Command {
         #[arg(long, default_value = "65536")]
         slice: NonZeroUsize,
     },
+    Play(play::Args),
 }
 
 fn main() -> ExitCode {
-    let written = match Arguments::parse().command {
+    let mut out = io::stdout().lock();
+    let done = match Arguments::parse().command {
         Command::Bench { rounds, slice } => {
-            bench::run(rounds.get(), slice.get(), &mut io::stdout().lock())
+            bench::run(rounds.get(), slice.get(), &mut out).map(|()| ExitCode::SUCCESS)
         }
+        Command::Play(args) => play::run(&args, interrupted(), &mut out).map(|ended| match ended {
+            play::Ended::Valid => ExitCode::SUCCESS,
+            play::Ended::NotValid => ExitCode::FAILURE,
+        }),
     };
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
+    match done {
+        Ok(code) => code,
         Err(error) => {
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("error: {error}\n"));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Ready at the first Ctrl-C.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // No signal can be had here, so nothing but a kill ends it early.
+        std::future::pending::<()>().await;
     }
 }
 
