@@ -24,6 +24,9 @@ enum Command {
         /// Decisions in each of them.
         #[arg(long, default_value = "65536")]
         slice: NonZeroUsize,
+        /// The most clients, of 1,000, 100,000 and 1,000,000.
+        #[arg(long, default_value = "1000000")]
+        keys_max: u32,
     },
     Play(play::Args),
 }
@@ -31,8 +34,9 @@ enum Command {
 fn main() -> ExitCode {
     let mut out = io::stdout().lock();
     let done = match Arguments::parse().command {
-        Command::Bench { rounds, slice } => {
-            bench::run(rounds.get(), slice.get(), &mut out).map(|()| ExitCode::SUCCESS)
+        Command::Bench { rounds, slice, keys_max } => {
+            let done = bench::run(rounds.get(), slice.get(), keys_max, &mut out);
+            done.map(|()| ExitCode::SUCCESS)
         }
         Command::Play(args) => play::run(&args, interrupted(), &mut out).map(|ended| match ended {
             play::Ended::Valid => ExitCode::SUCCESS,

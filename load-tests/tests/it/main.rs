@@ -122,7 +122,10 @@ fn only_the_time_asked_for_is_played() {
     let (_, report) = json(&server.url, &log, &[&span[..], &["--speed", "100"]].concat());
     assert_eq!((&report["played"], &report["outside"]), (&2.into(), &2.into()));
     let heard = server.heard();
-    assert!(heard[0].starts_with("GET /page/2 ") && heard[1].starts_with("GET /page/3 "), "{heard:?}");
+    assert!(
+        heard[0].starts_with("GET /page/2 ") && heard[1].starts_with("GET /page/3 "),
+        "{heard:?}"
+    );
 }
 
 #[test]
