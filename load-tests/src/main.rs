@@ -3,6 +3,7 @@
 use std::{io, num::NonZeroUsize, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use load_tests::play;
 
 mod bench;
 mod flood;
@@ -40,25 +41,42 @@ enum Command {
         #[arg(long)]
         memory: Option<u32>,
     },
+    Play(play::Args),
 }
 
 fn main() -> ExitCode {
-    let out = &mut io::stdout().lock();
-    let kept = match Arguments::parse().command {
+    let mut out = io::stdout().lock();
+    let done = match Arguments::parse().command {
         Command::Bench { rounds, slice, keys_max } => {
-            bench::run(rounds.get(), slice.get(), keys_max, out).map(|()| true)
+            let done = bench::run(rounds.get(), slice.get(), keys_max, &mut out);
+            done.map(|()| ExitCode::SUCCESS)
         }
         Command::Flood { keys, limit, memory } => {
-            flood::run(flood::Size { keys, limit, memory }, out)
+            flood::run(flood::Size { keys, limit, memory }, &mut out).map(exit_code)
         }
+        Command::Play(args) => play::run(&args, interrupted(), &mut out).map(|ended| match ended {
+            play::Ended::Valid => ExitCode::SUCCESS,
+            play::Ended::NotValid => ExitCode::FAILURE,
+        }),
     };
-    match kept {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    match done {
+        Ok(code) => code,
         Err(error) => {
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("error: {error}\n"));
             ExitCode::FAILURE
         }
+    }
+}
+
+fn exit_code(every_promise_kept: bool) -> ExitCode {
+    if every_promise_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Ready at the first Ctrl-C.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // No signal can be had here, so nothing but a kill ends it early.
+        std::future::pending::<()>().await;
     }
 }
 

@@ -1,6 +1,4 @@
-//! The commands, each at the smallest size at which it says something.
-
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+//! The binary's commands, each at the smallest size at which it says something.
 
 use std::process::{Command, Output};
 
