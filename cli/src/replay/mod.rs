@@ -6,10 +6,8 @@
 
 mod held;
 mod logged;
-mod order;
 mod report;
 mod scan;
-mod source;
 mod tally;
 mod text;
 
@@ -23,13 +21,15 @@ use hotgate_rules::{Action, RuleSet};
 use http::StatusCode;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{Status, log::Line, rule_file, write_json};
+use crate::{
+    Status,
+    log::{Line, RUN_LINES, Sorted, Sorter, Source},
+    rule_file, write_json,
+};
 use held::Lacking;
 use logged::Logged;
-use order::{RUN_LINES, Sorted, Sorter};
 use report::Report;
 use scan::Scan;
-use source::Source;
 use tally::{KEYS_LISTED_MAX, Tally};
 
 /// Run access logs through rules: what would have been refused, when, to whom.
