@@ -219,6 +219,8 @@ pub use hotgate_rules::{
 mod documents {
     #[doc = include_str!("../../README.md")]
     struct Readme;
+    #[doc = include_str!("../../docs/load-tests.md")]
+    struct LoadTests;
     #[doc = include_str!("../../docs/operating.md")]
     struct Operating;
     #[doc = include_str!("../../docs/placement.md")]
