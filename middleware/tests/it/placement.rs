@@ -55,8 +55,8 @@ fn the_pages_examples_are_those_that_are_run_here() {
         .skip(1)
         .map(|rest| rest.split_once("```").expect("every block ends").0)
         .collect();
-    for example in shown.iter().copied() {
-        assert!(EXAMPLES.contains(&example), "shown, and not run:\n{example}");
+    for example in &shown {
+        assert!(EXAMPLES.contains(example), "shown, and not run:\n{example}");
     }
     for example in EXAMPLES {
         assert!(shown.contains(&example), "run, and not shown:\n{example}");
