@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use load_tests::play;
 
 mod bench;
+mod flood;
 
 #[derive(Parser)]
 #[command(name = "load-tests", about)]
@@ -28,6 +29,18 @@ enum Command {
         #[arg(long, default_value = "1000000")]
         keys_max: u32,
     },
+    /// Does a gate stay small, and find and hold the few who matter, in a flood of keys?
+    Flood {
+        /// Different keys.
+        #[arg(long, default_value = "5000000")]
+        keys: u32,
+        /// The rule's limit.
+        #[arg(long, default_value = "1000", value_parser = clap::value_parser!(u32).range(10..=10_000))]
+        limit: u32,
+        /// `keys` of the gate's `[memory]`, if not the default.
+        #[arg(long)]
+        memory: Option<u32>,
+    },
     Play(play::Args),
 }
 
@@ -37,6 +50,9 @@ fn main() -> ExitCode {
         Command::Bench { rounds, slice, keys_max } => {
             let done = bench::run(rounds.get(), slice.get(), keys_max, &mut out);
             done.map(|()| ExitCode::SUCCESS)
+        }
+        Command::Flood { keys, limit, memory } => {
+            flood::run(flood::Size { keys, limit, memory }, &mut out).map(exit_code)
         }
         Command::Play(args) => play::run(&args, interrupted(), &mut out).map(|ended| match ended {
             play::Ended::Valid => ExitCode::SUCCESS,
@@ -50,6 +66,10 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn exit_code(every_promise_kept: bool) -> ExitCode {
+    if every_promise_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Ready at the first Ctrl-C.

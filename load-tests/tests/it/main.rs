@@ -1,7 +1,8 @@
-//! Logs of a few lines, played to a server that takes down what it hears.
+//! Logs of a few lines, played to a server that takes down what it hears; and the other commands.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod commands;
 mod server;
 
 use std::{future::pending, io::Write as _, time::Duration};
