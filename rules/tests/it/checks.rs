@@ -9,7 +9,7 @@ use std::{
 };
 
 use hotgate_rules::{
-    Commands, Extract, Facts, KeyTextError, Peer, Problems, RequestPath, RuleSet, Standing,
+    Commands, Extract, Facts, KeyTextError, Pattern, Peer, Problems, RequestPath, RuleSet, Standing,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
@@ -132,14 +132,18 @@ pub(crate) fn paths(text: &str) {
     let normal = RequestPath::new(path.normal());
     for method in [None, Some(&Method::GET), Some(&Method::HEAD), Some(&Method::POST)] {
         let facts = facts(method, raw, &headers);
-        let one_by_one = (0..rules.rules().len()).filter(|at| {
-            let rule = &rules.rules()[*at];
-            let covers = |pattern: &hotgate_rules::Pattern| pattern.matches(method, &path);
-            let matches = rule.patterns.as_ref().is_none_or(|own| own.iter().any(covers));
-            matches && !rule.except.iter().any(covers)
-        });
         let at_once: Vec<usize> = rules.matching(&facts).rules().collect();
-        assert_eq!(at_once, one_by_one.collect::<Vec<_>>(), "{raw:?} by {patterns:?}");
+        for (at, rule) in rules.rules().iter().enumerate() {
+            let covers = |pattern: &Pattern| pattern.matches(method, &path);
+            let matches = rule.patterns.as_ref().is_none_or(|own| own.iter().any(covers));
+            let spared = rule.except.iter().any(covers);
+            // Of a path that is not normal, `except` must cover both forms.
+            let expected = if path.is_normal() { matches && !spared } else { matches };
+            let found = at_once.contains(&at);
+            assert!(!found || matches, "rule {at} sees {raw:?} of {patterns:?}");
+            assert!(found || !expected || spared, "rule {at} misses {raw:?} of {patterns:?}");
+            assert!(!path.is_normal() || found == expected, "rule {at}, {raw:?} of {patterns:?}");
+        }
         for pattern in rules.rules().iter().flat_map(|rule| rule.patterns.iter().flatten()) {
             let matches = pattern.matches(method, &path);
             if normal.normal() == path.normal() && pattern.matches(method, &normal) {

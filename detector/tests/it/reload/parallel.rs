@@ -58,7 +58,7 @@ fn rules(round: u32, limit: u32) -> String {
     };
     let kind = ["throttle = {}", "block = { for = \"1ms\", grow = 2 }"][round as usize / 3 % 2];
     let login = "count = { status = [401], pending = 3 }\nthrottle = {}";
-    let mut parts = vec![
+    let mut parts = [
         rule("exact", 10, "throttle = {}"),
         rule("coarse", 1_000, "throttle = {}"),
         rule("grows", limit, "throttle = {}"),
