@@ -3,6 +3,7 @@
 //! It takes about a minute and a quarter, and is a test binary of its own so that it has the machine for
 //! itself: it measures times.
 
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "the lint knows tests, not what they share")]
 
 mod site;
