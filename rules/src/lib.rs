@@ -42,6 +42,7 @@ mod identity;
 mod key;
 mod lists;
 mod matcher;
+mod mode;
 mod parse;
 mod path;
 mod pattern;
@@ -49,6 +50,7 @@ mod problem;
 mod rule;
 mod set;
 mod units;
+mod uses;
 
 pub use client::{ClientConfig, ClientSource, Peer, Resolved};
 pub use commands::{Commands, ListCommand, NetworkError, network};
@@ -57,12 +59,14 @@ pub use identity::RuleIdentity;
 pub use key::{ClientPrefix, Key, KeySpec, KeyTextError, MissingPart, Part, PartKind, Show, Value};
 pub use lists::{ClientLists, ListEntry, Standing};
 pub use matcher::Matched;
+pub use mode::{Mode, ModeError};
 pub use path::RequestPath;
 pub use pattern::Pattern;
 pub use problem::{Problem, Problems};
 pub use rule::{
-    Action, Block, Condition, Count, Disclose, Memory, MissingKey, Mode, Override, OverrideKey,
+    Action, Block, Condition, Count, Disclose, Memory, MissingKey, Override, OverrideKey,
     OverridePart, Pace, Period, Rate, Respond, Rule, StatusClass, Trigger,
 };
 pub use set::RuleSet;
 pub use units::{Spoken, UnitError};
+pub use uses::Uses;

@@ -7,7 +7,7 @@ use std::path::Path;
 use http::{HeaderName, HeaderValue, StatusCode};
 use ipnet::IpNet;
 
-use crate::{Facts, Key, KeySpec, PartKind, Pattern, Value};
+use crate::{Facts, Key, KeySpec, Mode, PartKind, Pattern, Value};
 
 /// One `[[rule]]`: which requests it watches, by which key it counts them, its limit and its action.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct Rule {
     pub missing_key: MissingKey,
     /// `disclose`.
     pub disclose: Disclose,
-    /// `show_key`: show `header:`, `cookie:` and `query:` keys as they are, except secrets.
+    /// `show_key`: show `header:`, `query:`, `agent`, `user` and `x:` keys as they are, except secrets.
     pub show_key: bool,
     /// `[[rule.override]]`: those by `key` first, most specific first, then those by `when`, in the
     /// order of the file.
@@ -189,18 +189,6 @@ pub struct Block {
     pub forget: Duration,
 }
 
-/// Whether a rule, or all rules, act.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
-    /// Not evaluated at all.
-    Off,
-    /// Counted, with the numbers that enforcing would give, but nobody is refused.
-    Observe,
-    /// In force.
-    #[default]
-    Enforce,
-}
-
 /// What a request whose key lacks a part means to a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingKey {
@@ -321,6 +309,12 @@ impl Rule {
     pub fn action_under(&self, terms: Option<usize>) -> &Action {
         let terms = terms.and_then(|at| self.overrides.get(at));
         terms.and_then(|terms| terms.action.as_ref()).unwrap_or(&self.action)
+    }
+
+    /// The rule's action and those of its overrides.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+        let overrides = self.overrides.iter().filter_map(|terms| terms.action.as_ref());
+        std::iter::once(&self.action).chain(overrides)
     }
 
     /// Every kind of part that the rule asks a request for: in its key, its `when` and its overrides'.

@@ -140,7 +140,7 @@ impl Shared {
         let met = needs::meet(&rules, &self.hooks, reload.watch.folder());
         let waits = matches!(met, Err(BuildError::Body { .. }));
         let mut control = self.control();
-        let reasons = needs_restart(&rules, &control.rules);
+        let reasons = control.rules.restart_reasons(&rules);
         let met = if reasons.is_empty() { met.map_err(|error| told(&error)) } else { Err(reasons) };
         let succeeded = met.map(|bodies| self.succeed(&mut control, &rules, bodies));
         // A subscriber may ask the gate how it stands.
@@ -200,17 +200,6 @@ impl Shared {
 fn told(error: &BuildError) -> Vec<String> {
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     error.to_string().lines().map(|line| format!("{line}{cause}")).collect()
-}
-
-/// Why these rules cannot take the place of `old` while the gate runs.
-fn needs_restart(rules: &RuleSet, old: &RuleSet) -> Vec<String> {
-    let changed = [
-        ("app", rules.app() != old.app()),
-        ("[memory]", rules.memory() != old.memory()),
-        ("[privacy]", rules.secret_file() != old.secret_file()),
-    ];
-    let changed = changed.into_iter().filter(|(_, changed)| *changed);
-    changed.map(|(what, _)| format!("a change of {what} needs a restart")).collect()
 }
 
 fn unreadable(file: &Path, error: &io::Error) -> String {

@@ -1,40 +1,69 @@
-//! `throttle` and `block`: what happens to a hot key's requests.
+//! A rule's one action, and what its overrides replace of it.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::sync::Arc;
 
-use http::StatusCode;
+use http::HeaderName;
 
 use super::{
-    reader::{Fields, Item, Names, alternatives},
+    block, fields, pace,
+    reader::{Fields, Item, Names},
     report::{Read, Report, Reported},
+    rule,
 };
-use crate::{Action, Block, Spoken};
+use crate::Action;
 
-/// The actions of the grammar; two of them are in [`super::rule::NAMES`] as known.
-const ACTIONS: &[&str] = &["block", "throttle", "cache", "tag", "handler"];
+/// The actions of the grammar; all but `cache` are in [`rule::NAMES`] as known.
+pub(super) const ACTIONS: &[&str] = &["block", "throttle", "cache", "tag", "handler"];
 
-const THROTTLE: Names = Names { table: "throttle", known: &[], later: &["pace", "burst"] };
+const TAG: Names = Names { table: "tag", known: &["header"], later: &[] };
 
-const BLOCK: Names = Names {
-    table: "block",
-    known: &["for", "status", "extend", "grow", "max", "forget"],
-    later: &[],
-};
+/// What a rule counts, as far as it bears on what its action may say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    /// Nothing: it acts on every request.
+    pub(super) always: bool,
+    /// Responses.
+    pub(super) responses: bool,
+}
 
-/// Fields that say how long a block lasts.
-const LASTING: &[&str] = &["for", "extend", "grow", "max", "forget"];
+impl Counted {
+    fn unpaced(self) -> Option<&'static str> {
+        match self {
+            Counted { always: true, .. } => Some("always = true, which refuses every request"),
+            Counted { responses: true, .. } => {
+                Some("count, which refuses every request while N responses stand")
+            }
+            _ => None,
+        }
+    }
+}
 
-/// The default of `max` and `forget`: a day.
-const DAY: Duration = Duration::from_secs(86_400);
+/// An action as it is written, so that an override can replace some of its fields.
+#[derive(Clone, Debug)]
+pub(super) enum Written {
+    Throttle(pace::Written),
+    Block(block::Written),
+    Tag(HeaderName),
+    Handler(Arc<str>),
+}
 
-/// A block that lasts longer than this is rather a case for `[[deny]]`: it outlives most processes.
-const BLOCK_SENSIBLE_MAX: Duration = Duration::from_secs(30 * 86_400);
+impl Written {
+    pub(super) fn action(&self) -> Action {
+        match self {
+            Written::Throttle(written) => Action::Throttle(written.pace()),
+            Written::Block(written) => Action::Block(written.block()),
+            Written::Tag(header) => Action::Tag(header.clone()),
+            Written::Handler(name) => Action::Handler(Arc::clone(name)),
+        }
+    }
 
-/// A block that lasts shorter than this hardly keeps anybody out: `ms` was likely written for `m`.
-const BLOCK_SENSIBLE_MIN: Duration = Duration::from_secs(1);
+    pub(super) fn says_status(&self) -> bool {
+        matches!(self, Written::Block(written) if written.says_status())
+    }
+}
 
-/// The rule's one action; `always` tells whether it acts on every request.
-pub(super) fn read(rule: &Fields<'_>, always: bool, report: &mut Report<'_>) -> Read<Action> {
+/// The rule's one action.
+pub(super) fn read(rule: &Fields<'_>, counted: Counted, report: &mut Report<'_>) -> Read<Written> {
     let places = rule.places(ACTIONS);
     if let Some((second, at)) = places.get(1) {
         report.error(
@@ -42,12 +71,14 @@ pub(super) fn read(rule: &Fields<'_>, always: bool, report: &mut Report<'_>) -> 
             format_args!("{second} stands beside {}, expected one action in a rule", places[0].0),
         );
     }
-    let throttle = rule.read("throttle", report, |item, report| item.table(&THROTTLE, report));
-    let block = rule.read("block", report, |item, report| block(item, always, report));
-    match (throttle?, block?) {
-        (Some(_), None) if places.len() == 1 => Ok(Action::Throttle(None)),
-        (None, Some(block)) if places.len() == 1 => Ok(Action::Block(block)),
-        _ if places.is_empty() => {
+    let read: Vec<Read<Written>> = places
+        .iter()
+        .filter_map(|(name, _)| rule.get_known(name))
+        .map(|item| one(item, counted, None, report))
+        .collect();
+    match (places.len(), read.into_iter().next()) {
+        (1, Some(written)) => written,
+        (0, _) => {
             let example = "such as throttle = {} or block = { for = \"15m\" }";
             Err(report.missing(rule.at, format_args!("[[rule]] needs an action, {example}")))
         }
@@ -55,78 +86,70 @@ pub(super) fn read(rule: &Fields<'_>, always: bool, report: &mut Report<'_>) -> 
     }
 }
 
-fn block(item: Item<'_>, always: bool, report: &mut Report<'_>) -> Read<Block> {
-    let fields = item.table(&BLOCK, report)?;
-    if always {
-        let places = fields.places(LASTING);
-        for (name, at) in &places {
-            report.error(*at, format_args!("{name} in block has no meaning beside always = true, which blocks each request anew"));
+/// What an override replaces of its rule's action.
+pub(super) fn replaced(
+    terms: &Fields<'_>,
+    rule: Read<&Written>,
+    counted: Counted,
+    report: &mut Report<'_>,
+) -> Read<Option<Action>> {
+    let mut replaced = Ok(None);
+    for (name, _) in terms.places(ACTIONS) {
+        // What is not available yet is reported already.
+        let written = match terms.get_known(name) {
+            Some(item) => replacement(item, rule?, counted, report),
+            None => Err(Reported),
+        };
+        replaced = replaced.and(written.map(|written| Some(written.action())));
+    }
+    replaced
+}
+
+fn replacement(
+    item: Item<'_>,
+    rule: &Written,
+    counted: Counted,
+    report: &mut Report<'_>,
+) -> Read<Written> {
+    let action = rule.action().name();
+    if action != item.name {
+        let message = format_args!("the rule's action is {action}, expected fields of it");
+        return Err(item.error(report, message));
+    }
+    if item.is_empty_table() {
+        return Err(item.error(report, "replaces nothing, expected fields of the rule's action"));
+    }
+    one(item, counted, Some(rule), report)
+}
+
+fn one(
+    item: Item<'_>,
+    counted: Counted,
+    rule: Option<&Written>,
+    report: &mut Report<'_>,
+) -> Read<Written> {
+    match item.name {
+        "throttle" => {
+            let rule = rule.map(|rule| match rule {
+                Written::Throttle(written) => *written,
+                _ => pace::Written::default(),
+            });
+            pace::read(item, counted.unpaced(), rule, report).map(Written::Throttle)
         }
-    }
-    let status = fields.read("status", report, status);
-    let extend = fields.read("extend", report, Item::boolean);
-    let grow = fields.read("grow", report, |item, report| item.integer(1..=100, report));
-    let max = fields.read("max", report, Item::unit::<Spoken>);
-    let forget = fields.read("forget", report, Item::unit::<Spoken>);
-    let lasts = if always { Ok(Duration::ZERO) } else { lasts(&fields, report) };
-
-    let grow = grow?.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
-    let (lasts, max) = (lasts?, max?);
-    if let (Some(item), Some(max)) = (fields.get("max"), max)
-        && max.0 < lasts
-    {
-        return Err(item.expected(report, format_args!("at least the {} of for", Spoken(lasts))));
-    }
-    if grow == NonZeroU32::MIN {
-        warn_without_growth(&fields, report);
-    } else if let (Some(item), Some(max)) = (fields.get("max"), max) {
-        warn_if_absurd(item, max.0, report);
-    }
-    Ok(Block {
-        lasts,
-        status: status?.unwrap_or(StatusCode::FORBIDDEN),
-        extend: extend?.unwrap_or(false),
-        grow,
-        // A block longer than a day needs no larger maximum written to be allowed.
-        max: max.map_or(DAY.max(lasts), |max| max.0),
-        forget: forget?.map_or(DAY, |forget| forget.0),
-    })
-}
-
-fn lasts(fields: &Fields<'_>, report: &mut Report<'_>) -> Read<Duration> {
-    let item = fields.require("for", "\"15m\"", report)?;
-    let Spoken(lasts) = item.unit(report)?;
-    warn_if_absurd(item, lasts, report);
-    Ok(lasts)
-}
-
-fn warn_if_absurd(item: Item<'_>, lasts: Duration, report: &mut Report<'_>) {
-    let name = item.name;
-    if lasts > BLOCK_SENSIBLE_MAX {
-        let message = format_args!("{name}: a block of {item} is long, did you mean [[deny]]?");
-        report.warn(item.at, message);
-    } else if lasts < BLOCK_SENSIBLE_MIN {
-        report
-            .warn(item.at, format_args!("{name}: a block of {item} is short, ms is milliseconds"));
+        "block" => {
+            let rule = rule.map(|rule| match rule {
+                Written::Block(written) => *written,
+                _ => block::Written::default(),
+            });
+            block::read(item, counted.always, rule, report).map(Written::Block)
+        }
+        "tag" => tag(item, report).map(Written::Tag),
+        _ => rule::name::<Arc<str>>(item, report).map(Written::Handler),
     }
 }
 
-fn status(item: Item<'_>, report: &mut Report<'_>) -> Read<StatusCode> {
-    let status = item.integer(400..=599, report)?;
-    let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
-    status.ok_or(Reported)
-}
-
-fn warn_without_growth(fields: &Fields<'_>, report: &mut Report<'_>) {
-    let places = fields.places(&["max", "forget"]);
-    let names: Vec<&str> = places.iter().map(|(name, _)| *name).collect();
-    if let Some((_, at)) = places.first() {
-        report.warn(
-            *at,
-            format_args!(
-                "{} in block does nothing without grow, expected grow of 2 or more",
-                alternatives(&names)
-            ),
-        );
-    }
+fn tag(item: Item<'_>, report: &mut Report<'_>) -> Read<HeaderName> {
+    let fields = item.table(&TAG, report)?;
+    let item = fields.require("header", "\"x-hot\"", report)?;
+    fields::own_name(item, report)
 }

@@ -11,13 +11,14 @@ use crate::{
     problem::{Quoted, nearest},
 };
 
-/// Parts a key can have, and kinds a part can have. More says nothing that could be counted apart,
+/// Parts a key can have, facts a `when` can ask for, and kinds a part can have. More says nothing that could be counted apart,
 /// and every one costs each request a look.
-const PARTS_MAX: usize = 8;
+pub(super) const PARTS_MAX: usize = 8;
 
 /// The parts, as a file writes them.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 13] = [
     "client",
+    "user",
     "bearer",
     "header:NAME",
     "cookie:NAME",
@@ -28,10 +29,11 @@ const PARTS: [&str; 11] = [
     "method",
     "host",
     "agent",
+    "x:NAME",
 ];
 
 /// What other limiters call them.
-const ALIASES: [(&str, &str); 25] = [
+const ALIASES: [(&str, &str); 33] = [
     ("ip", "client"),
     ("addr", "client"),
     ("address", "client"),
@@ -39,6 +41,11 @@ const ALIASES: [(&str, &str); 25] = [
     ("remote_addr", "client"),
     ("remote_ip", "client"),
     ("peer", "client"),
+    ("username", "user"),
+    ("user_id", "user"),
+    ("account", "user"),
+    ("principal", "user"),
+    ("sub", "user"),
     ("token", "bearer"),
     ("authorization", "bearer"),
     ("jwt", "bearer"),
@@ -57,13 +64,17 @@ const ALIASES: [(&str, &str); 25] = [
     ("domain", "host"),
     ("ua", "agent"),
     ("user_agent", "agent"),
+    ("tenant", "x:NAME"),
+    ("plan", "x:NAME"),
+    ("extractor", "x:NAME"),
 ];
 
 /// What a key is read with.
+#[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     /// `match`; an error where it could not be read.
     pub(super) patterns: Read<Option<&'a [Pattern]>>,
-    /// `ipv6_prefix` of `[client]`.
+    /// The prefix that IPv6 clients are counted by, `ipv6_prefix` of `[client]`.
     pub(super) ipv6_prefix: u8,
     /// Whether the rule has `missing_key`.
     pub(super) says_missing_key: bool,
@@ -94,30 +105,35 @@ pub(super) fn read(
 
 fn part(item: Item<'_>, context: &Context<'_>, report: &mut Report<'_>) -> Read<Box<[PartKind]>> {
     let text = item.text("a part of the key such as \"client\"", report)?;
-    let written: Vec<&str> = text.split('|').collect();
-    if written.len() > PARTS_MAX {
-        let message =
-            format_args!("expected at most {PARTS_MAX} kinds in a part, found {}", written.len());
-        return Err(item.error(report, message));
-    }
-    let mut kinds: Vec<PartKind> = Vec::with_capacity(written.len());
-    for text in written {
-        let kind = kind(text, context).map_err(|message| item.error(report, message))?;
-        if kinds.iter().any(|other| stands_for(other, &kind)) {
-            return Err(
-                item.error(report, format_args!("{} can never be reached in {item}", Quoted(text)))
-            );
-        }
-        kinds.push(kind);
-    }
+    let kinds = kinds(text, context).map_err(|message| item.error(report, message))?;
     if !context.says_missing_key && kinds.iter().all(may_be_left_out) {
         // Silence would mean that a client switches the rule off by leaving the part out (C12).
-        let example = Quoted(&format!("{}|client", text)).to_string();
+        let example = Quoted(&format!("{text}|client")).to_string();
         let message = format_args!(
             "key: a request may lack {item}, expected missing_key = \"skip\", \"share\" or \"reject\" in the rule, or a fallback such as {example}"
         );
         report.missing(item.at, message);
         return Err(Reported);
+    }
+    Ok(kinds)
+}
+
+/// The kinds of a part, first one first.
+pub(super) fn kinds(part: &str, context: &Context<'_>) -> Result<Box<[PartKind]>, String> {
+    let written: Vec<&str> = part.split('|').collect();
+    if written.len() > PARTS_MAX {
+        return Err(format!(
+            "expected at most {PARTS_MAX} kinds in a part, found {}",
+            written.len()
+        ));
+    }
+    let mut kinds: Vec<PartKind> = Vec::with_capacity(written.len());
+    for text in written {
+        let kind = kind(text, context)?;
+        if kinds.iter().any(|other| stands_for(other, &kind)) {
+            return Err(format!("{} can never be reached in {}", Quoted(text), Quoted(part)));
+        }
+        kinds.push(kind);
     }
     Ok(kinds.into())
 }
@@ -146,7 +162,7 @@ fn kind(text: &str, context: &Context<'_>) -> Result<PartKind, String> {
         "method" => PartKind::Method,
         "host" => PartKind::Host,
         "agent" => PartKind::Agent,
-        "user" => return Err("\"user\" is not available yet".to_owned()),
+        "user" => PartKind::User,
         _ => match text.split_once('/') {
             Some(("client", prefix)) => {
                 let digits = prefix.bytes().all(|byte| byte.is_ascii_digit());
@@ -188,7 +204,8 @@ fn named(kind: &str, name: &str, text: &str, context: &Context<'_>) -> Result<Pa
         "query" if plain => Ok(PartKind::Query(name.into())),
         "query" => Err(expected("the name of a query parameter")),
         "param" => param(name, context),
-        "x" => Err(format!("{} is not available yet", Quoted(text))),
+        "x" if plain => Ok(PartKind::Extra(name.into())),
+        "x" => Err(expected("the name of an extractor")),
         _ => Err(unknown(text)),
     }
 }

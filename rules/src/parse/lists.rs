@@ -1,11 +1,9 @@
 //! `[[allow]]` and `[[deny]]`.
 
 use ipnet::IpNet;
-use jiff::Timestamp;
-use toml::de::DeValue;
 
 use super::{
-    net,
+    net, period,
     reader::{Fields, Item, Names},
     report::{Read, Report, Reported},
 };
@@ -52,7 +50,7 @@ fn entry(
     mut check: impl FnMut(&Item<'_>, &IpNet, &mut Report<'_>),
 ) -> Read<ListEntry> {
     const EXAMPLE: &str = "[\"198.51.100.0/24\"]";
-    let until = fields.read("until", report, unix_seconds);
+    let until = fields.read("until", report, period::unix_seconds);
     let note = fields.read("note", report, Item::note);
     let item = fields.require("clients", EXAMPLE, report)?;
     let items = item.list(EXAMPLE, report)?;
@@ -104,20 +102,4 @@ fn positions(
         }
     }
     read.map(|()| bits)
-}
-
-/// A date-time with an offset, as seconds since the unix epoch.
-fn unix_seconds(item: Item<'_>, report: &mut Report<'_>) -> Read<i64> {
-    const EXPECTED: &str = "a date-time with an offset, such as 2027-01-01T00:00:00Z";
-    let DeValue::Datetime(date) = item.value() else {
-        return Err(item.expected(report, EXPECTED));
-    };
-    let time = if date.time.is_none() { "T00:00:00" } else { "" };
-    let written = date.to_string();
-    let offset = if date.offset.is_none() { "Z" } else { "" };
-    if date.date.is_some() && (date.time.is_none() || date.offset.is_none()) {
-        return Err(item.likely(report, EXPECTED, format_args!("{written}{time}{offset}")));
-    }
-    let timestamp: Option<Timestamp> = written.parse().ok();
-    timestamp.map(Timestamp::as_second).ok_or_else(|| item.expected(report, EXPECTED))
 }

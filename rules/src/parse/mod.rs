@@ -4,18 +4,25 @@
 //! Each `read` reports what is wrong and goes on, so that one look at a file finds all.
 
 mod action;
+mod block;
 mod client;
 mod count;
+mod fields;
 mod key;
 mod lists;
 pub(crate) mod net;
 mod overrides;
+mod pace;
+mod period;
 mod reader;
 mod report;
+mod respond;
 mod rule;
 #[cfg(test)]
 mod tests;
+mod value;
 mod warnings;
+mod when;
 
 use std::{collections::HashMap, num::NonZeroU32, path::Path};
 
@@ -30,6 +37,7 @@ use crate::{
     ClientConfig, ClientLists, Memory, Pattern, Problems, Rule, RuleSet,
     lists::ListEntry,
     matcher::{Matcher, RULES_MAX},
+    mode::MODES,
     problem::Quoted,
 };
 
@@ -81,7 +89,7 @@ fn version(text: &str) -> Box<str> {
 fn file(table: &DeTable<'_>, report: &mut Report<'_>) -> Read<RuleSet> {
     let fields = Fields::new(table, 0, &FILE, report);
     let app = fields.require("app", "\"shop\"", report).and_then(|item| rule::name(item, report));
-    let mode = fields.read("mode", report, |item, report| item.choice(&rule::MODES, report));
+    let mode = fields.read("mode", report, |item, report| item.choice(&MODES, report));
     let client = fields.read("client", report, client::read);
     let memory = fields.read("memory", report, memory);
     let secret_file = fields.read("privacy", report, secret_file);
@@ -205,11 +213,8 @@ fn memory(item: Item<'_>, report: &mut Report<'_>) -> Read<Memory> {
 }
 
 fn secret_file(item: Item<'_>, report: &mut Report<'_>) -> Read<Box<Path>> {
-    const EXPECTED: &str = "the path of a file";
     let fields = item.table(&PRIVACY, report)?;
-    let item = fields.require("secret_file", "\"/run/secrets/hotgate\"", report)?;
-    let path = item.text(EXPECTED, report)?;
-    if path.is_empty() { Err(item.expected(report, EXPECTED)) } else { Ok(Path::new(path).into()) }
+    fields.require("secret_file", "\"/run/secrets/hotgate\"", report)?.path(report)
 }
 
 fn exempt(item: Item<'_>, report: &mut Report<'_>) -> Read<Vec<Pattern>> {

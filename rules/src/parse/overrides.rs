@@ -2,62 +2,78 @@
 
 use std::{cmp::Reverse, num::NonZeroU32};
 
-use ipnet::IpNet;
-
 use super::{
-    net,
+    action::{self, Counted},
+    key,
     reader::{Fields, Item, Names},
     report::{Read, Report, Reported},
-    rule::MODES,
+    value, when,
 };
 use crate::{
-    KeySpec, Override, OverrideKey, OverridePart, PartKind, Rate, RequestPath, Spoken, Trigger,
+    Condition, KeySpec, Override, OverrideKey, OverridePart, Rate, Spoken, Trigger, mode::MODES,
     problem::Quoted,
 };
 
 const NAMES: Names = Names {
     table: "[[rule.override]]",
-    known: &["key", "over", "exempt", "mode"],
-    later: &[
-        "when", "block", "throttle", "cache", "tag", "handler", "respond", "alone", "inflight",
-    ],
+    known: &["key", "when", "over", "exempt", "mode", "block", "throttle", "tag", "handler"],
+    later: &["cache", "alone", "inflight"],
 };
+
+/// The fields that change something.
+const TERMS: &[&str] = &[
+    "over", "mode", "exempt", "block", "throttle", "tag", "handler", "cache", "alone", "inflight",
+];
 
 /// Overrides a rule can have: each costs every request of the rule a look.
 const OVERRIDES_MAX: usize = 256;
 
-/// Sorted, most specific first, so that the first that covers a key is the one meant.
-pub(super) fn read(
-    item: Item<'_>,
-    key: Read<&KeySpec>,
-    trigger: Read<Trigger>,
-    report: &mut Report<'_>,
-) -> Read<Vec<Override>> {
-    let tables = item.tables(&NAMES, report)?;
-    if let Some(first_too_many) = tables.get(OVERRIDES_MAX) {
-        let message = format_args!(
-            "override: expected at most {OVERRIDES_MAX} in a rule, found {}",
-            tables.len()
-        );
-        return Err(report.error(first_too_many.at, message));
-    }
-    let mut overrides: Vec<Override> = Vec::with_capacity(tables.len());
-    let mut complete = true;
-    for fields in &tables {
-        match one(fields, key, trigger, report) {
-            Ok(one) if overrides.iter().any(|other| other.key == one.key) => {
-                report.error(fields.at, "[[rule.override]] with the key of an override before it");
-                complete = false;
-            }
-            Ok(one) => overrides.push(one),
-            Err(Reported) => complete = false,
+/// The rule that overrides belong to, as far as it could be read.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'a> {
+    pub(super) key: Read<&'a KeySpec>,
+    pub(super) trigger: Read<Trigger>,
+    pub(super) action: Read<&'a action::Written>,
+    pub(super) counted: Counted,
+    pub(super) context: &'a key::Context<'a>,
+}
+
+impl Of<'_> {
+    /// Those by key first, most specific first, so that the first that covers a key is the one meant;
+    /// then those by `when`, as they stand.
+    pub(super) fn read(self, item: Item<'_>, report: &mut Report<'_>) -> Read<Vec<Override>> {
+        let tables = item.tables(&NAMES, report)?;
+        if let Some(first_too_many) = tables.get(OVERRIDES_MAX) {
+            let message = format_args!(
+                "override: expected at most {OVERRIDES_MAX} in a rule, found {}",
+                tables.len()
+            );
+            return Err(report.error(first_too_many.at, message));
         }
+        let mut overrides: Vec<Override> = Vec::with_capacity(tables.len());
+        let mut complete = true;
+        for fields in &tables {
+            let same = |one: &Override, other: &Override| {
+                (&one.key, &one.when) == (&other.key, &other.when)
+            };
+            match one(fields, self, report) {
+                Ok(one) if overrides.iter().any(|other| same(other, &one)) => {
+                    let by = if one.key.is_some() { "key" } else { "when" };
+                    let message =
+                        format_args!("[[rule.override]] with the {by} of an override before it");
+                    report.error(fields.at, message);
+                    complete = false;
+                }
+                Ok(one) => overrides.push(one),
+                Err(Reported) => complete = false,
+            }
+        }
+        overrides.sort_by_key(|one| {
+            let ranks = one.key.as_ref().map(|key| key.0.iter().map(rank).collect::<Vec<_>>());
+            (ranks.is_none(), ranks)
+        });
+        if complete { Ok(overrides) } else { Err(Reported) }
     }
-    overrides.sort_by_key(|one| {
-        let ranks = one.key.as_ref().map(|key| key.0.iter().map(rank).collect::<Vec<_>>());
-        (ranks.is_none(), ranks)
-    });
-    if complete { Ok(overrides) } else { Err(Reported) }
 }
 
 /// Rising from the most specific to the least.
@@ -70,47 +86,50 @@ fn rank(part: &OverridePart) -> (u8, Reverse<usize>) {
     }
 }
 
-fn one(
-    fields: &Fields<'_>,
-    key: Read<&KeySpec>,
-    trigger: Read<Trigger>,
-    report: &mut Report<'_>,
-) -> Read<Override> {
-    let limit = fields.read("over", report, |item, report| over(item, trigger, report));
+fn one(fields: &Fields<'_>, rule: Of<'_>, report: &mut Report<'_>) -> Read<Override> {
+    let limit = fields.read("over", report, |item, report| over(item, rule.trigger, report));
     let exempt = fields.read("exempt", report, Item::only_true);
     let mode = fields.read("mode", report, |item, report| item.choice(&MODES, report));
-    let key = if fields.places(&["when"]).is_empty() {
-        fields
-            .require("key", "[\"203.0.113.0/24\"]", report)
-            .and_then(|item| parts(item, key?, report))
-    } else {
-        Err(Reported)
-    };
+    let action = action::replaced(fields, rule.action, rule.counted, report);
+    let whom = whom(fields, rule, report);
 
-    let terms = fields.places(&["over", "mode", "exempt"]);
-    let later = fields.places(NAMES.later);
-    if terms.is_empty() && later.is_empty() {
-        report.missing(fields.at, "[[rule.override]] says nothing, expected over, exempt or mode");
-    }
-    let (limit, exempt, mode) = (limit?, exempt?.is_some(), mode?);
-    if exempt && terms.len() > 1 {
-        report.error(
+    let terms = fields.places(TERMS);
+    if terms.is_empty() {
+        return Err(report.missing(
             fields.at,
-            "[[rule.override]] with exempt = true, expected neither over nor mode beside it",
-        );
-        return Err(Reported);
+            "[[rule.override]] says nothing, expected over, exempt, mode or fields of the rule's action",
+        ));
     }
-    if terms.is_empty() || !later.is_empty() {
-        return Err(Reported);
+    let (limit, exempt, mode, action) = (limit?, exempt?.is_some(), mode?, action?);
+    if exempt && terms.len() > 1 {
+        let message = "[[rule.override]] with exempt = true, expected nothing else to change";
+        return Err(report.error(fields.at, message));
     }
-    Ok(Override {
-        key: Some(OverrideKey(key?)),
-        when: Vec::new(),
-        limit,
-        exempt,
-        mode,
-        action: None,
-    })
+    let (key, when) = whom?;
+    Ok(Override { key, when, limit, exempt, mode, action })
+}
+
+/// Either a key or `when`.
+fn whom(
+    fields: &Fields<'_>,
+    rule: Of<'_>,
+    report: &mut Report<'_>,
+) -> Read<(Option<OverrideKey>, Vec<Condition>)> {
+    let when = fields.read("when", report, |item, report| when::read(item, rule.context, report));
+    let key = fields.read("key", report, |item, report| parts(item, rule.key?, report));
+    match fields.places(&["key", "when"])[..] {
+        [] => {
+            let example = "key = [\"203.0.113.0/24\"], or when = { \"x:plan\" = \"gold\" }";
+            let message = format_args!("[[rule.override]] needs key, such as {example}");
+            return Err(report.missing(fields.at, message));
+        }
+        [(first, _), (second, at)] => {
+            let message = format_args!("{second} stands beside {first}, expected one of them");
+            return Err(report.error(at, message));
+        }
+        _ => {}
+    }
+    Ok((key?.map(OverrideKey), when?.unwrap_or_default()))
 }
 
 fn over(item: Item<'_>, trigger: Read<Trigger>, report: &mut Report<'_>) -> Read<NonZeroU32> {
@@ -139,60 +158,10 @@ fn parts(item: Item<'_>, key: &KeySpec, report: &mut Report<'_>) -> Read<Vec<Ove
         );
         return Err(item.error(report, expected));
     }
-    let read: Vec<Read<OverridePart>> =
-        items.into_iter().zip(key.parts()).map(|(item, kinds)| part(item, kinds, report)).collect();
+    let read: Vec<Read<OverridePart>> = items
+        .into_iter()
+        .zip(key.parts())
+        .map(|(item, kinds)| value::read(item, kinds, report))
+        .collect();
     read.into_iter().collect()
-}
-
-/// In a part that falls back from or to `client`, what reads as a network is one.
-fn part(item: Item<'_>, kinds: &[PartKind], report: &mut Report<'_>) -> Read<OverridePart> {
-    let text = item.text("text", report)?;
-    if text == "*" {
-        return Ok(OverridePart::Any);
-    }
-    let client = kinds.iter().find_map(|kind| match kind {
-        PartKind::Client { v4, v6, .. } => Some((*v4, *v6)),
-        _ => None,
-    });
-    if let (Some(prefixes), Some(net)) = (client, net::parse(text)) {
-        return network(item, net, prefixes, report).map(OverridePart::Net);
-    }
-    if client.is_some() && kinds.len() == 1 {
-        return Err(
-            item.expected(report, "an address, a network such as \"203.0.113.0/24\", or \"*\"")
-        );
-    }
-    // As the key holds it: what is written in another way would cover nothing.
-    let start = |text: &str| match kinds {
-        [PartKind::Host] => text.to_ascii_lowercase(),
-        [PartKind::Method] => text.to_ascii_uppercase(),
-        [PartKind::Path] => RequestPath::new(text).normal().to_owned(),
-        _ => text.to_owned(),
-    };
-    let value = |text: &str| match kinds {
-        [PartKind::Path] => RequestPath::new(text).normal_trimmed().to_owned(),
-        _ => start(text),
-    };
-    // A template holds a * of its own: /static/{*rest}.
-    let is_template = kinds.contains(&PartKind::Route) && text.contains("{*");
-    match text.strip_suffix('*') {
-        Some(prefix) if !prefix.contains('*') => {
-            Ok(OverridePart::Prefix(start(prefix).into_bytes().into()))
-        }
-        None if is_template || !text.contains('*') => {
-            Ok(OverridePart::Exact(value(text).into_bytes().into()))
-        }
-        _ => Err(item.expected(report, "a value, or one * at its end")),
-    }
-}
-
-/// A network that can hold the networks this key counts by.
-fn network(item: Item<'_>, net: IpNet, (v4, v6): (u8, u8), report: &mut Report<'_>) -> Read<IpNet> {
-    let counted = if net.addr().is_ipv4() { v4 } else { v6 };
-    if net.prefix_len() <= counted {
-        return net::without_host_bits(item, net, report);
-    }
-    let wider = IpNet::new(net.addr(), counted).map_or(net, |net| net.trunc());
-    let expected = format_args!("a network of /{counted} or wider, as the key counts no narrower");
-    Err(item.likely(report, expected, format_args!("\"{wider}\"")))
 }

@@ -1,8 +1,9 @@
 //! A small reader over spanned TOML: fields by name, values by type, errors by place.
 
-use std::{fmt, ops::RangeInclusive, str::FromStr};
+use std::{fmt, ops::RangeInclusive, path::Path, str::FromStr};
 
-use toml::de::{DeTable, DeValue};
+use http::StatusCode;
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::report::{Read, Report, Reported};
 use crate::{
@@ -65,6 +66,11 @@ impl<'t> Fields<'t> {
         // A value that the syntax left out stands nowhere.
         let at = if value.span().is_empty() { key.span().start } else { value.span().start };
         Some(Item { name, at, value: value.get_ref() })
+    }
+
+    /// The field of this name, if the table may have it; one that is not available yet is none.
+    pub(super) fn get_known(&self, name: &'static str) -> Option<Item<'t>> {
+        self.names.known.contains(&name).then(|| self.get(name)).flatten()
     }
 
     /// The field, or the error that it is missing, with an example of how to write it.
@@ -153,6 +159,16 @@ impl<'t> Item<'t> {
         self.text("text", report)
     }
 
+    /// The path of a file, as it is written.
+    pub(super) fn path(self, report: &mut Report<'_>) -> Read<Box<Path>> {
+        const EXPECTED: &str = "the path of a file";
+        let path = self.text(EXPECTED, report)?;
+        if path.is_empty() {
+            return Err(self.expected(report, EXPECTED));
+        }
+        Ok(Path::new(path).into())
+    }
+
     pub(super) fn boolean(self, report: &mut Report<'_>) -> Read<bool> {
         self.value.as_bool().ok_or_else(|| self.expected(report, "true or false"))
     }
@@ -174,6 +190,16 @@ impl<'t> Item<'t> {
             let (least, most) = (range.start(), range.end());
             self.expected(report, format_args!("a whole number from {least} to {most}"))
         })
+    }
+
+    pub(super) fn status(
+        self,
+        range: RangeInclusive<u32>,
+        report: &mut Report<'_>,
+    ) -> Read<StatusCode> {
+        let status = self.integer(range, report)?;
+        let status = u16::try_from(status).ok().map(StatusCode::from_u16);
+        status.and_then(Result::ok).ok_or(Reported)
     }
 
     /// A duration or a rate. A bare number is answered with a unit.
@@ -233,6 +259,48 @@ impl<'t> Item<'t> {
         }
     }
 
+    /// A field of the table that this is, whether or not it can be read.
+    pub(super) fn field(self, name: &'static str) -> Option<Item<'t>> {
+        let DeValue::Table(table) = self.value else { return None };
+        let (_, value) = table.get_key_value(name)?;
+        Some(Item { name, ..self }.with(value))
+    }
+
+    pub(super) fn is_empty_table(self) -> bool {
+        matches!(self.value, DeValue::Table(table) if table.is_empty())
+    }
+
+    /// The entries of a table whose names the operator chooses; at least one, and at most `most`.
+    pub(super) fn entries(
+        self,
+        example: &str,
+        most: usize,
+        report: &mut Report<'_>,
+    ) -> Read<Vec<Entry<'t>>> {
+        let DeValue::Table(table) = self.value else {
+            return Err(self.expected(report, format_args!("a table such as {example}")));
+        };
+        if table.is_empty() || table.len() > most {
+            let message = format_args!(
+                "expected 1 to {most} entries, such as {example}, found {}",
+                table.len()
+            );
+            return Err(self.error(report, message));
+        }
+        let entry = |(key, value): (&'t toml::Spanned<DeString<'t>>, &'t _)| {
+            let at = key.span().start;
+            Entry { name: key.get_ref(), at, item: Item { at, ..self }.with(value) }
+        };
+        Ok(table.iter().map(entry).collect())
+    }
+
+    /// The same field's item for a value inside it, which stands where it says or here.
+    fn with(self, value: &'t toml::Spanned<DeValue<'t>>) -> Item<'t> {
+        // A value that the syntax left out stands nowhere.
+        let at = if value.span().is_empty() { self.at } else { value.span().start };
+        Item { name: self.name, at, value: value.get_ref() }
+    }
+
     /// A list of tables: `[[name]]`, or inline.
     pub(super) fn tables(
         self,
@@ -252,13 +320,17 @@ impl<'t> Item<'t> {
     }
 
     fn items(self, values: &'t toml::de::DeArray<'t>) -> Vec<Item<'t>> {
-        let item = |value: &'t toml::Spanned<DeValue<'t>>| Item {
-            name: self.name,
-            at: if value.span().is_empty() { self.at } else { value.span().start },
-            value: value.get_ref(),
-        };
-        values.iter().map(item).collect()
+        values.iter().map(|value| self.with(value)).collect()
     }
+}
+
+/// One entry of a table whose names the operator chooses.
+pub(super) struct Entry<'t> {
+    pub(super) name: &'t str,
+    /// Where its name stands.
+    pub(super) at: usize,
+    /// Its value, under the name of the table.
+    pub(super) item: Item<'t>,
 }
 
 /// What is found, as a message says it.

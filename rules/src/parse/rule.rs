@@ -1,13 +1,15 @@
 //! `[[rule]]`.
 
 use super::{
-    action, count, key, overrides,
+    action::{self, Counted},
+    count, key, overrides, period,
     reader::{Fields, Item, Names},
     report::{Read, Report, Reported},
+    respond, when,
 };
 use crate::{
-    Action, ClientConfig, Count, Disclose, KeySpec, MissingKey, Mode, Pattern, Period, Rule,
-    Trigger, problem::Quoted,
+    Action, ClientConfig, Count, Disclose, MissingKey, Mode, Pattern, Respond, Rule, Trigger,
+    mode::MODES, problem::Quoted,
 };
 
 pub(super) const NAMES: Names = Names {
@@ -16,28 +18,28 @@ pub(super) const NAMES: Names = Names {
         "name",
         "match",
         "except",
+        "when",
         "key",
         "count",
         "over",
         "always",
         "block",
         "throttle",
+        "tag",
+        "handler",
+        "respond",
         "mode",
         "missing_key",
         "disclose",
+        "fields",
+        "from",
+        "until",
         "show_key",
         "note",
         "override",
     ],
     later: &[
-        "when",
         "cache",
-        "tag",
-        "handler",
-        "respond",
-        "fields",
-        "from",
-        "until",
         "alone",
         "group",
         "space",
@@ -50,9 +52,6 @@ pub(super) const NAMES: Names = Names {
         "feeds",
     ],
 };
-
-pub(super) const MODES: [(&str, Mode); 3] =
-    [("enforce", Mode::Enforce), ("observe", Mode::Observe), ("off", Mode::Off)];
 
 const MISSING_KEYS: [(&str, MissingKey); 3] =
     [("skip", MissingKey::Skip), ("share", MissingKey::Share), ("reject", MissingKey::Reject)];
@@ -73,65 +72,105 @@ pub(super) fn read(
     let name = fields.require("name", "\"login\"", report).and_then(|item| name(item, report));
     let matched = fields.read("match", report, matched_patterns);
     let except = fields.read("except", report, |item, report| patterns(item, report));
-    let key = key(fields, client, matched.as_ref(), report);
+    let context = key::Context {
+        patterns: matched.as_ref().map(Option::as_deref).map_err(|reported| *reported),
+        ipv6_prefix: client.ipv6_prefix,
+        says_missing_key: fields.get("missing_key").is_some(),
+    };
+    let when = fields.read("when", report, |item, report| when::read(item, &context, report));
+    let key = fields
+        .require("key", "[\"client\"]", report)
+        .and_then(|item| key::read(item, &context, report));
     let trigger = trigger(fields, report);
-    let always = matches!(trigger, Ok(Trigger::Always));
     let count = fields.read("count", report, count::read);
-    if let (true, Some(item)) = (always, fields.get("count")) {
-        item.error(report, "has no meaning beside always = true, which counts nothing");
-    }
-    let action = action::read(fields, always, report);
+    let counted = Counted {
+        always: matches!(trigger, Ok(Trigger::Always)),
+        responses: fields.get("count").is_some(),
+    };
+    let action = action::read(fields, counted, report);
+    let answer = answer(fields, action.as_ref().map_err(|reported| *reported), report);
+    let period = period::read(fields, report);
     let mode = fields.read("mode", report, |item, report| item.choice(&MODES, report));
     let missing_key =
         fields.read("missing_key", report, |item, report| item.choice(&MISSING_KEYS, report));
-    let disclose =
-        fields.read("disclose", report, |item, report| item.choice(&DISCLOSURES, report));
     let show_key = fields.read("show_key", report, Item::boolean);
     let note = fields.read("note", report, Item::note);
-    let overrides = fields.read("override", report, |item, report| {
-        overrides::read(item, key.as_ref().map_err(|reported| *reported), trigger, report)
-    });
+    let of = overrides::Of {
+        key: key.as_ref().map_err(|reported| *reported),
+        action: action.as_ref().map_err(|reported| *reported),
+        trigger,
+        counted,
+        context: &context,
+    };
+    let overrides = fields.read("override", report, |item, report| of.read(item, report));
+    check_count(fields, counted, report);
 
-    let action = action?;
-    let disclose = disclose?.unwrap_or(match action {
-        Action::Block(_) => Disclose::None,
-        _ => Disclose::Full,
-    });
+    let (respond, disclose, tells_fields) = answer?;
+    let action = action?.action();
     Ok(Rule {
         name: name?,
+        disclose: disclose.unwrap_or(match action {
+            Action::Block(_) => Disclose::None,
+            _ => Disclose::Full,
+        }),
+        action,
+        when: when?.unwrap_or_default(),
+        key: key?,
         patterns: matched?,
         except: except?.unwrap_or_default(),
-        when: Vec::new(),
-        key: key?,
         count: count?.unwrap_or(Count::Requests),
         trigger: trigger?,
-        action,
-        respond: None,
-        fields: false,
-        period: Period::default(),
+        respond,
+        fields: tells_fields,
+        period: period?,
         mode: mode?.unwrap_or_default(),
         mode_max: Mode::default(),
         missing_key: missing_key?.unwrap_or_default(),
-        disclose,
         show_key: show_key?.unwrap_or(false),
         overrides: overrides?.unwrap_or_default(),
         note: note?.map(Into::into),
     })
 }
 
-fn key(
+/// What of the rule would be counted in vain.
+fn check_count(fields: &Fields<'_>, counted: Counted, report: &mut Report<'_>) {
+    let always = "has no meaning beside always = true, which counts nothing";
+    for name in ["count", "fields"] {
+        if let (true, Some(item)) = (counted.always, fields.get(name)) {
+            item.error(report, always);
+        }
+    }
+    let passes_on = fields.get("tag").or(fields.get("handler"));
+    let pending = fields.get("count").and_then(|item| item.field("pending"));
+    if let (Some(action), Some(pending)) = (passes_on, pending) {
+        let message = format_args!("has no meaning beside {}, which refuses nothing", action.name);
+        pending.error(report, message);
+    }
+}
+
+/// What a refused client is told: `respond`, `disclose`, and whether `fields` tells all the others.
+fn answer(
     fields: &Fields<'_>,
-    client: &ClientConfig,
-    matched: Result<&Option<Vec<Pattern>>, &Reported>,
+    action: Read<&action::Written>,
     report: &mut Report<'_>,
-) -> Read<KeySpec> {
-    let context = key::Context {
-        patterns: matched.map(Option::as_deref).map_err(|reported| *reported),
-        ipv6_prefix: client.ipv6_prefix,
-        says_missing_key: fields.get("missing_key").is_some(),
-    };
-    let item = fields.require("key", "[\"client\"]", report)?;
-    key::read(item, &context, report)
+) -> Read<(Option<Respond>, Option<Disclose>, bool)> {
+    let respond = fields.read("respond", report, respond::read);
+    let disclose =
+        fields.read("disclose", report, |item, report| item.choice(&DISCLOSURES, report));
+    let tells = fields.read("fields", report, Item::boolean);
+    let respond = respond?;
+    if let (Ok(action), Some(item), Some(respond)) = (action, fields.get("respond"), &respond) {
+        if !action.action().refuses() {
+            let beside = action.action().name();
+            let message = format_args!("has no meaning beside {beside}, which refuses nothing");
+            return Err(item.error(report, message));
+        }
+        if action.says_status() && respond.status.is_some() {
+            let message = "status stands in block already, expected one of them";
+            return Err(item.error(report, message));
+        }
+    }
+    Ok((respond, disclose?, tells?.unwrap_or(false)))
 }
 
 /// `[a-z0-9][a-z0-9_-]{0,63}`: fit for a NATS token, a metric label and a command line.

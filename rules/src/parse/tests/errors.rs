@@ -16,13 +16,13 @@ fn an_unknown_field_is_an_error_that_names_the_nearest() {
     // C57.
     in_rule(
         r#"requestheader = "x""#,
-        r#"3:1: unknown field "requestheader" in [[rule]], expected name, match, except, key, count, over, always, block, throttle, mode, missing_key, disclose, show_key, note or override"#,
+        r#"3:1: unknown field "requestheader" in [[rule]], expected name, match, except, when, key, count, over, always, block, throttle, tag, handler, respond, mode, missing_key, disclose, fields, from, until, show_key, note or override"#,
     );
     in_rule(r#"ovr = "10/1m""#, r#"3:1: unknown field "ovr" in [[rule]], did you mean "over"?"#);
     in_rule(r#"Match = "/""#, r#"3:1: unknown field "Match" in [[rule]], did you mean "match"?"#);
     in_rule(
         r#""" = 1"#,
-        r#"3:1: unknown field "" in [[rule]], expected name, match, except, key, count, over, always, block, throttle, mode, missing_key, disclose, show_key, note or override"#,
+        r#"3:1: unknown field "" in [[rule]], expected name, match, except, when, key, count, over, always, block, throttle, tag, handler, respond, mode, missing_key, disclose, fields, from, until, show_key, note or override"#,
     );
     in_file(
         r#"app = "a"
@@ -59,7 +59,10 @@ rules = ["r"]
 "#,
         r#"4:1: unknown field "rules" in [[deny]], expected clients, until or note"#,
     );
-    in_rule("throttle = { rate = 1 }", r#"3:14: unknown field "rate" in throttle, expected none"#);
+    in_rule(
+        "throttle = { rate = 1 }",
+        r#"3:14: unknown field "rate" in throttle, expected pace or burst"#,
+    );
     in_rule(
         r#"block = { for = "1m", until = "1h" }"#,
         r#"3:23: unknown field "until" in block, expected for, status, extend, grow, max or forget"#,
@@ -463,13 +466,13 @@ fn a_key_is_a_list_of_known_parts() {
 3:20: key: unknown part "header", did you mean "header:NAME"?
 3:30: key: unknown part "cleint", did you mean "client"?
 3:40: key: unknown part "heder:x", did you mean "header:NAME"?
-3:51: key: unknown part "x-real-ip", expected client, bearer, header:NAME, cookie:NAME, query:NAME, param:NAME, path, route, method, host or agent
+3:51: key: unknown part "x-real-ip", expected client, user, bearer, header:NAME, cookie:NAME, query:NAME, param:NAME, path, route, method, host, agent or x:NAME
 3:64: key: unknown part "Client", did you mean "client"?
 3:74: key: unknown part "User-Agent", did you mean "agent"?"#,
     );
     in_rule(
         r#"key = ["nonsense"]"#,
-        r#"3:8: key: unknown part "nonsense", expected client, bearer, header:NAME, cookie:NAME, query:NAME, param:NAME, path, route, method, host or agent"#,
+        r#"3:8: key: unknown part "nonsense", expected client, user, bearer, header:NAME, cookie:NAME, query:NAME, param:NAME, path, route, method, host, agent or x:NAME"#,
     );
     in_rule(
         r#"key = ["client/7", "client/129", "client/+9", "client/", "client/64/8"]"#,
@@ -490,11 +493,11 @@ missing_key = "skip""#,
     );
     in_rule(
         r#"key = ["client|"]"#,
-        r#"3:8: key: unknown part "", expected client, bearer, header:NAME, cookie:NAME, query:NAME, param:NAME, path, route, method, host or agent"#,
+        r#"3:8: key: unknown part "", expected client, user, bearer, header:NAME, cookie:NAME, query:NAME, param:NAME, path, route, method, host, agent or x:NAME"#,
     );
     in_rule(
         r#"key = [""]"#,
-        r#"3:8: key: unknown part "", expected client, bearer, header:NAME, cookie:NAME, query:NAME, param:NAME, path, route, method, host or agent"#,
+        r#"3:8: key: unknown part "", expected client, user, bearer, header:NAME, cookie:NAME, query:NAME, param:NAME, path, route, method, host, agent or x:NAME"#,
     );
 }
 
@@ -584,7 +587,7 @@ over = "20/1m""#,
     in_rule(
         r#"[[rule.override]]
 over = "20/1m""#,
-        r#"7:1: [[rule.override]] needs key, such as key = ["203.0.113.0/24"]"#,
+        r#"7:1: [[rule.override]] needs key, such as key = ["203.0.113.0/24"], or when = { "x:plan" = "gold" }"#,
     );
     in_rule(
         r#"[[rule.override]]
@@ -642,7 +645,7 @@ fn an_override_says_something_and_once() {
     in_rule(
         r#"[[rule.override]]
 key = ["203.0.113.9"]"#,
-        "7:1: [[rule.override]] says nothing, expected over, exempt or mode",
+        "7:1: [[rule.override]] says nothing, expected over, exempt, mode or fields of the rule's action",
     );
     in_rule(
         r#"[[rule.override]]
@@ -655,7 +658,7 @@ exempt = false"#,
 key = ["203.0.113.9"]
 exempt = true
 over = "20/1m""#,
-        "7:1: [[rule.override]] with exempt = true, expected neither over nor mode beside it",
+        "7:1: [[rule.override]] with exempt = true, expected nothing else to change",
     );
     in_rule(
         r#"[[rule.override]]
@@ -766,7 +769,7 @@ fn columns_are_counted_in_characters() {
     in_rule(
         r#""grüße" = 1
 note = "→", mode = 3"#,
-        r#"3:1: unknown field "grüße" in [[rule]], expected name, match, except, key, count, over, always, block, throttle, mode, missing_key, disclose, show_key, note or override
+        r#"3:1: unknown field "grüße" in [[rule]], expected name, match, except, when, key, count, over, always, block, throttle, tag, handler, respond, mode, missing_key, disclose, fields, from, until, show_key, note or override
 4:11: unexpected key or value, expected newline, `#`"#,
     );
     in_rule(
@@ -820,14 +823,7 @@ fn a_file_over_a_mebibyte_is_an_error() {
 fn what_the_grammar_names_is_read_or_not_available_yet_but_never_unknown() {
     let later = [
         ("file", "[fleet]\nnats = \"nats://n\""),
-        ("rule", "when = { \"x:plan\" = [\"free\"] }"),
         ("rule", "cache = { ttl = \"2s\" }"),
-        ("rule", "tag = { header = \"x-hot\" }"),
-        ("rule", "handler = \"maze\""),
-        ("rule", "respond = { status = 503 }"),
-        ("rule", "fields = false"),
-        ("rule", "from = 2027-01-01T00:00:00Z"),
-        ("rule", "until = 2027-01-01T00:00:00Z"),
         ("rule", "alone = \"5/1m\""),
         ("rule", "group = \"g\""),
         ("rule", "space = \"sku\""),
@@ -838,17 +834,11 @@ fn what_the_grammar_names_is_read_or_not_available_yet_but_never_unknown() {
         ("rule", "step = []"),
         ("rule", "challenge = {}"),
         ("rule", "feeds = []"),
-        ("rule", "throttle = { pace = \"2/1s\" }"),
-        ("rule", "throttle = { burst = 10 }"),
         ("rule", "count = { distinct = \"path\" }"),
         ("rule", "count = { grpc_status = [16] }"),
-        ("rule", "key = [\"user\"]"),
-        ("rule", "key = [\"user|client\"]"),
-        ("rule", "key = [\"x:tenant\"]"),
-        ("rule", "[[rule.override]]\nwhen = { \"x:plan\" = \"gold\" }"),
-        ("rule", "[[rule.override]]\nkey = [\"10.0.0.1\"]\nblock.for = \"1h\""),
         ("rule", "[[rule.override]]\nkey = [\"10.0.0.1\"]\ncache.ttl = \"1s\""),
-        ("rule", "[[rule.override]]\nkey = [\"10.0.0.1\"]\nthrottle.pace = \"1/s\""),
+        ("rule", "[[rule.override]]\nkey = [\"10.0.0.1\"]\nalone = \"1/1m\""),
+        ("rule", "[[rule.override]]\nkey = [\"10.0.0.1\"]\ninflight = 2"),
     ];
     for (place, lines) in later {
         let text = if place == "file" { format!("app = \"a\"\n{lines}\n") } else { rule(lines) };
@@ -868,6 +858,16 @@ fn what_the_grammar_names_is_read_or_not_available_yet_but_never_unknown() {
         "always = true",
         "block = { for = \"15m\", status = 403, extend = false, grow = 2, max = \"24h\", forget = \"24h\" }",
         "throttle = {}",
+        "when = { \"x:plan\" = [\"free\"] }",
+        "throttle = { pace = \"2/1s\", burst = 10 }",
+        "tag = { header = \"x-hot\" }",
+        "handler = \"maze\"",
+        "respond = { status = 503 }",
+        "fields = false",
+        "from = 2027-01-01T00:00:00Z",
+        "until = 2027-01-01T00:00:00Z",
+        "key = [\"user\"]",
+        "key = [\"user|client\", \"x:tenant\"]",
         "mode = \"off\"",
         "missing_key = \"skip\"",
         "disclose = \"full\"",
@@ -875,6 +875,9 @@ fn what_the_grammar_names_is_read_or_not_available_yet_but_never_unknown() {
         "note = \"why\"",
         "override = [{ key = [\"10.0.0.1\"], over = \"20/1m\", mode = \"observe\" }]",
         "[[rule.override]]\nkey = [\"*\"]\nexempt = true",
+        "[[rule.override]]\nwhen = { \"x:plan\" = \"gold\" }\nover = \"20/1m\"",
+        "block = { for = \"1m\" }\n[[rule.override]]\nkey = [\"10.0.0.1\"]\nblock.for = \"1h\"",
+        "throttle = { pace = \"1/s\" }\n[[rule.override]]\nkey = [\"10.0.0.1\"]\nthrottle.pace = \"2/s\"",
     ] {
         assert_eq!(errors(&rule(lines)), "no error", "{lines}");
     }
