@@ -36,6 +36,7 @@ step "lints, each feature alone and all together"
 cargo clippy --quiet --workspace --all-targets --all-features -- -D warnings
 cargo clippy --quiet --package hotgate --no-default-features -- -D warnings
 cargo clippy --quiet --package hotgate --no-default-features --features axum -- -D warnings
+cargo clippy --quiet --package hotgate --no-default-features --features admin -- -D warnings
 
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --all-features

@@ -156,7 +156,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "the rule file cannot say it yet"]
     fn each_door_looks_up_what_its_own_rules_ask() {
         const NONE: Asks = Asks { client: false, host: false, route: false, extracted: false };
         let (host, user) = (Asks { host: true, ..NONE }, Asks { extracted: true, ..NONE });

@@ -33,7 +33,7 @@ impl Gate {
     /// are not known here, or that a part of its key is missing, is warned of once, and the check
     /// passes.
     ///
-    /// ```ignore
+    /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let rules = r#"
     ///     app = "shop"

@@ -77,7 +77,7 @@
 //! door inside it: once [`Gate::inner_layer`] was called, rules by `user` and `x:` are asked there, and all
 //! others at the outermost layer still, so that a refusal costs no authentication.
 //!
-#![cfg_attr(feature = "axum", doc = "```ignore")]
+#![cfg_attr(feature = "axum", doc = "```")]
 #![cfg_attr(not(feature = "axum"), doc = "```ignore")]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -161,6 +161,8 @@
 //! the gate is built: what is counted before is not told to it.
 
 mod active;
+#[cfg(feature = "admin")]
+mod admin;
 mod admission;
 mod body;
 mod builder;
@@ -188,6 +190,8 @@ mod respond;
 mod service;
 mod worker;
 
+#[cfg(feature = "admin")]
+pub use admin::{AdminError, AdminRouter};
 pub use body::ResponseBody;
 pub use builder::GateBuilder;
 pub use check::Refused;

@@ -45,7 +45,7 @@ fn every_error_of_a_file_is_shown_with_its_place() {
 #[test]
 fn rules_by_client_need_a_way_to_know_the_peer() {
     let deny = "app = \"shop\"\n[[deny]]\nclients = [\"203.0.113.0/24\"]\n";
-    for (rules, what) in [(BY_CLIENT, "the key of rule \"api\""), (deny, "[[allow]] or [[deny]]")] {
+    for (rules, what) in [(BY_CLIENT, "rule \"api\""), (deny, "[[allow]] or [[deny]]")] {
         let shown = error_of(Gate::builder().rules(rules.parse().unwrap())).to_string();
         assert!(shown.starts_with(what) && shown.contains(".peer(f)"), "{shown}");
         assert!(Gate::builder().rules(rules.parse().unwrap()).peer(|_| None).build().is_ok());
@@ -139,7 +139,6 @@ fn rule(key: &str, action: &str) -> RuleSet {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn functions_that_rules_name_must_be_registered() {
     // C12
     let build = |key: &str, action: &str| {
@@ -171,18 +170,17 @@ fn functions_that_rules_name_must_be_registered() {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn a_rule_that_only_handlers_ask_needs_no_functions() {
     let rules = rule("\"client\", \"user\", \"x:email\"", "match = []\nthrottle = {}");
     assert!(Gate::builder().rules(rules).build().is_ok());
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn the_body_of_an_answer_is_read_beside_the_rule_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hotgate.toml");
-    let rules = BY_CLIENT.to_owned() + "respond = { body_file = \"sorry.html\" }\n";
+    let rules = BY_CLIENT.to_owned()
+        + "respond = { content_type = \"text/html\", body_file = \"sorry.html\" }\n";
     fs::write(&path, rules).unwrap();
     let body = folder.path().join("sorry.html");
     let build = || Gate::builder().file(&path).peer(|_| None).build();

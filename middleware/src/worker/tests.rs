@@ -140,7 +140,6 @@ fn by_user() -> (Gate, Worker) {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn a_rule_whose_door_none_reaches_says_so_once() {
     let (gate, worker) = by_user();
     let _inner = gate.inner_layer();
@@ -163,7 +162,6 @@ fn a_rule_whose_door_none_reaches_says_so_once() {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn a_rule_whose_door_is_reached_now_and_then_is_not_warned_of() {
     let (gate, worker) = by_user();
     let _inner = gate.inner_layer();
@@ -178,7 +176,6 @@ fn a_rule_whose_door_is_reached_now_and_then_is_not_warned_of() {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn a_rule_by_user_in_front_of_authentication_is_told_where_it_belongs() {
     let (gate, worker) = by_user();
     let logged = Logged::default();

@@ -48,14 +48,12 @@ fn quiet() -> impl Service<
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn through_one_door_an_admitted_request_allocates_nothing() {
     let gate = builder(RULES).user(User::of).build().unwrap();
     assert_eq!(allocations(ServiceBuilder::new().layer(gate.layer()).service(quiet())), 0);
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn a_second_door_allocates_at_most_the_box_of_its_mark() {
     // The first gates of a process need none at all.
     for _ in 0..6 {

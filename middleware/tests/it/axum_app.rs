@@ -104,7 +104,6 @@ async fn a_gate_around_and_inside_nested_routers_counts_once() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn the_inner_door_stands_inside_an_authentication_layer() {
     let rules = "[[rule]]\nname = \"user\"\nmatch = \"/api/{*rest}\"\nkey = [\"user|client\"]\nover = \"2/1m\"\nthrottle = {}\n"
         .to_owned()
@@ -150,7 +149,6 @@ async fn the_inner_door_stands_inside_an_authentication_layer() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn a_handler_returns_what_its_check_refused() {
     let rules = "[[rule]]\nname = \"login\"\nmatch = []\nkey = [\"user\"]\nover = \"1/1m\"\nthrottle = {}\n";
     let gate = gate(rules);

@@ -9,7 +9,6 @@ use crate::support::{Logged, User, answer, builder, gate, get, limit, ok, status
 const BY_USER: &str = "[[rule]]\nname = \"login-user\"\nmatch = []\nkey = [\"user\"]\nover = \"2/1m\"\nthrottle = {}\n";
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn a_key_from_the_body_is_counted_like_any_other() {
     let gate = gate(BY_USER);
     let email = "alice@shop.example".to_owned();
@@ -29,7 +28,6 @@ fn a_key_from_the_body_is_counted_like_any_other() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn a_rule_for_checks_is_applied_to_no_request() {
     let gate = builder(BY_USER).user(User::of).build().unwrap();
     let service = gate.layer().layer(ok());
@@ -42,7 +40,6 @@ async fn a_rule_for_checks_is_applied_to_no_request() {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn parts_of_several_kinds_are_given_by_their_names() {
     let gate = gate(
         "[[rule]]\nname = \"a\"\nmatch = []\nkey = [\"client\", \"x:email|user\"]\nover = \"1/1m\"\nthrottle = {}\n",
@@ -55,7 +52,6 @@ fn parts_of_several_kinds_are_given_by_their_names() {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn a_programmers_mistake_refuses_nobody_and_is_said_once() {
     let logged = Logged::start();
     let gate = gate(
@@ -80,7 +76,6 @@ fn a_programmers_mistake_refuses_nobody_and_is_said_once() {
 }
 
 #[test]
-#[ignore = "the rule file cannot say it yet"]
 fn an_observing_rule_and_a_gate_that_is_off_refuse_nobody() {
     for rules in [
         format!("{BY_USER}mode = \"observe\"\n"),
@@ -95,7 +90,6 @@ fn an_observing_rule_and_a_gate_that_is_off_refuse_nobody() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn a_refused_check_is_no_response_of_the_service() {
     let rules =
         BY_USER.to_owned() + &limit("1/1m", "count = { status = [429] }\nblock = { for = \"1m\" }");

@@ -39,7 +39,6 @@ fn of(user: &'static str) -> Request<()> {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn rules_count_by_what_the_functions_of_the_service_say() {
     let by = |name: &str, key: &str| {
         format!(
@@ -73,7 +72,6 @@ async fn rules_count_by_what_the_functions_of_the_service_say() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn a_function_is_asked_once_for_a_request_and_only_by_rules_that_match() {
     let rule = |name: &str, more: &str| {
         format!(
@@ -113,7 +111,6 @@ async fn a_function_is_asked_once_for_a_request_and_only_by_rules_that_match() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn a_function_that_panics_leaves_the_gate_as_it_was() {
     let rules = "[[rule]]\nname = \"a\"\nkey = [\"user\"]\nover = \"1/1m\"\nthrottle = {}\n";
     let gate = builder(rules)
@@ -134,7 +131,6 @@ async fn a_function_that_panics_leaves_the_gate_as_it_was() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn a_hot_key_is_tagged_with_the_names_of_its_rules() {
     let rules = hot("b", "tag = { header = \"x-hot\" }")
         + &hot("a", "tag = { header = \"x-hot\" }")
@@ -147,7 +143,6 @@ async fn a_hot_key_is_tagged_with_the_names_of_its_rules() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn nobody_tags_a_request_but_the_gate() {
     let tag = "tag = { header = \"X-Hot\" }";
     let off = |more: &str| format!("{}{more}", hot("a", &format!("{tag}\nmode = \"off\"")));
@@ -183,7 +178,6 @@ fn says(name: &'static str) -> impl Fn(&Parts, &Finding) -> Option<Response<Byte
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn the_handler_of_the_rule_first_by_name_answers_and_no_tag_is_set() {
     let rules = hot("z", "handler = \"maze\"")
         + &hot("b", "handler = \"tar\"")
@@ -210,7 +204,6 @@ async fn the_handler_of_the_rule_first_by_name_answers_and_no_tag_is_set() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn a_refusal_goes_before_handlers() {
     let rules = hot("a", "handler = \"maze\"") + &limit("2/1m", "throttle = {}");
     let gate = builder(&rules).handler("maze", says("maze")).build().unwrap();
@@ -224,7 +217,6 @@ async fn a_refusal_goes_before_handlers() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn what_a_handler_answers_is_no_response_to_count() {
     let rules = hot("a", "handler = \"maze\"")
         + &limit(
@@ -250,7 +242,6 @@ async fn what_a_handler_answers_is_no_response_to_count() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn a_tagged_request_carries_its_decision() {
     let gate = builder(&hot("a", "tag = { header = \"x-hot\" }")).build().unwrap();
     let service = gate.layer().layer(service_fn(|request: Request<()>| {
@@ -264,7 +255,6 @@ async fn a_tagged_request_carries_its_decision() {
 }
 
 #[tokio::test]
-#[ignore = "the rule file cannot say it yet"]
 async fn an_admitted_answer_tells_what_is_left_where_rules_say_so() {
     let rules = limit("3/1m", "throttle = {}\nfields = true")
         + &hot("watched", "throttle = {}\nfields = true\nmode = \"observe\"")

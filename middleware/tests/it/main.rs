@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the lint knows tests, not what they share")]
 
+#[cfg(feature = "admin")]
+mod admin;
 mod allocations;
 mod answers;
 #[cfg(feature = "axum")]
