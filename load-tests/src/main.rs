@@ -23,13 +23,16 @@ enum Command {
         /// Decisions in each of them.
         #[arg(long, default_value = "65536")]
         slice: NonZeroUsize,
+        /// The most clients, of 1,000, 100,000 and 1,000,000.
+        #[arg(long, default_value = "1000000")]
+        keys_max: u32,
     },
 }
 
 fn main() -> ExitCode {
     let written = match Arguments::parse().command {
-        Command::Bench { rounds, slice } => {
-            bench::run(rounds.get(), slice.get(), &mut io::stdout().lock())
+        Command::Bench { rounds, slice, keys_max } => {
+            bench::run(rounds.get(), slice.get(), keys_max, &mut io::stdout().lock())
         }
     };
     match written {
