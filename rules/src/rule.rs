@@ -324,6 +324,13 @@ impl Rule {
         self.key.parts().flatten().chain(conditions.flat_map(|condition| &condition.kinds))
     }
 
+    /// Whether the rule belongs to the door inside authentication, where a gate has one: it asks for
+    /// `user` or `x:NAME`.
+    #[must_use]
+    pub fn needs_inner_door(&self) -> bool {
+        self.kinds().any(|kind| matches!(kind, PartKind::User | PartKind::Extra(_)))
+    }
+
     /// Whether all of `when` holds.
     #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> bool {

@@ -93,7 +93,7 @@ fn what_is_listed_as_not_available_yet_is_refused_as_that() {
         for name in names.split('`').skip(1).step_by(2) {
             let (_, said) = read(&match place.trim_matches('`') {
                 "key" => format!("[[rule]]\nkey = [\"{name}\"]"),
-                place @ ("count" | "throttle") => format!("[[rule]]\n{place} = {{ {name} = 1 }}"),
+                place @ ("count" | "when") => format!("[[rule]]\n{place} = {{ {name} = 1 }}"),
                 "[[rule.override]]" => format!("[[rule]]\n[[rule.override]]\n{name} = 1"),
                 "[[rule]]" => format!("[[rule]]\n{name} = 1"),
                 "top level" => format!("{name} = 1"),
