@@ -105,6 +105,11 @@ impl Key {
         }
     }
 
+    fn push(&mut self, n: usize, now: u64) {
+        self.counted.push(now);
+        keep(&mut self.counted, n);
+    }
+
     fn begin(&mut self, terms: &Terms, who: Who, now: u64) {
         let action = terms.action(who);
         if let Action::Block { lasts, grow, .. } = action {
@@ -185,9 +190,9 @@ impl Key {
                 self.begin(terms, who, now);
                 self.attempt(terms, who, passes, now);
             }
-            self.counted.push(now);
+            self.push(n, now);
         } else if passes {
-            self.counted.push(now);
+            self.push(n, now);
         } else if own.is_some() && self.verdict.is_none() {
             self.begin(terms, who, now);
             self.attempt(terms, who, false, now);
@@ -211,8 +216,7 @@ impl Key {
         if !bad || held != self.generation || self.blocked() || terms.is_free(file, who) {
             return;
         }
-        self.counted.push(now);
-        keep(&mut self.counted, n);
+        self.push(n, now);
         if self.is_full(terms, n, now) && self.verdict.is_none() {
             self.begin(terms, who, now);
         }
