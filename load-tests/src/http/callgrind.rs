@@ -23,8 +23,9 @@ pub(super) struct Cost {
 /// What is asked for under callgrind: every client once and then `count` requests.
 pub(crate) fn requests(variant: Variant, clients: u32, count: u32) {
     let mut service = variant.service(Clients::Peers);
-    for number in 0..clients.min(CLIENTS) + count {
-        send(&mut service, request(number));
+    let clients = clients.clamp(1, CLIENTS);
+    for number in 0..clients.saturating_add(count) {
+        send(&mut service, request(number % clients));
     }
 }
 

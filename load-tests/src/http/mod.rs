@@ -14,7 +14,7 @@ pub(crate) use callgrind::requests;
 pub(crate) use variant::Variant;
 
 use callgrind::Cost;
-use variant::{Clients, request, send};
+use variant::{CLIENTS, Clients, request, send};
 
 /// What requests a second with a gate are of those without one, at least.
 const RATIO_MIN: f64 = 0.97;
@@ -108,7 +108,8 @@ fn nanos(size: Size) -> Vec<f64> {
         for turn in 0..services.len() {
             let which = (round + turn) % services.len();
             let first = u32::try_from(round).expect("a few rounds").wrapping_mul(slice);
-            let requests: Vec<_> = (first..first.saturating_add(slice)).map(request).collect();
+            let requests: Vec<_> =
+                (0..slice).map(|number| request(first.wrapping_add(number) % CLIENTS)).collect();
             let began = Instant::now();
             for request in requests {
                 send(&mut services[which], request);

@@ -16,7 +16,9 @@ use hotgate::Gate;
 use http::{HeaderValue, Request, StatusCode};
 use http_body::Body as _;
 use tower::{Service, util::MapRequestLayer};
-use tower_governor::{GovernorLayer, governor::GovernorConfigBuilder};
+use tower_governor::{
+    GovernorLayer, governor::GovernorConfigBuilder, key_extractor::SmartIpKeyExtractor,
+};
 
 /// Clients of whom requests come, in turn.
 pub(super) const CLIENTS: u32 = 100_000;
@@ -30,7 +32,7 @@ pub(crate) enum Variant {
     OneRule,
     /// A gate with three, by client, user and a header.
     ThreeRules,
-    /// The published `tower_governor`, by the peer's address.
+    /// The published `tower_governor`, by the client's address.
     TowerGovernor,
     /// No layer; the handler answers 429 itself.
     Own429,
@@ -72,11 +74,18 @@ impl Variant {
             Variant::Own429 => router,
             Variant::Noop => router.layer(MapRequestLayer::new(|request: Request<Body>| request)),
             Variant::TowerGovernor => {
-                let config = GovernorConfigBuilder::default()
-                    .period(Duration::from_millis(1))
-                    .burst_size(1_000)
-                    .finish();
-                router.layer(GovernorLayer::new(config.expect("neither is zero")))
+                let mut limit = GovernorConfigBuilder::default();
+                limit.period(Duration::from_millis(1)).burst_size(1_000);
+                match clients {
+                    Clients::Peers => {
+                        let config = limit.finish().expect("neither is zero");
+                        router.layer(GovernorLayer::new(config))
+                    }
+                    Clients::Forwarded => {
+                        let config = limit.key_extractor(SmartIpKeyExtractor).finish();
+                        router.layer(GovernorLayer::new(config.expect("neither is zero")))
+                    }
+                }
             }
             _ => router.layer(gate(&self.rules(clients)).layer()),
         };
@@ -121,9 +130,8 @@ fn user(parts: &Parts) -> Option<Cow<'_, str>> {
     parts.headers.get("x-user")?.to_str().ok().map(Cow::Borrowed)
 }
 
-/// The `number`th request, of one client after the other.
-pub(super) fn request(number: u32) -> Request<Body> {
-    let client = number % CLIENTS;
+/// A request of a client, of whom there are [`CLIENTS`].
+pub(super) fn request(client: u32) -> Request<Body> {
     let address = 0x0a00_0000 + client;
     let peer = SocketAddr::from((std::net::Ipv4Addr::from_bits(address), 40_000));
     let text = |text: String| HeaderValue::try_from(text).expect("letters and digits");
@@ -177,8 +185,8 @@ mod tests {
         for variant in Variant::value_variants() {
             let mut service = variant.service(Clients::Peers);
             send(&mut service, request(0));
-            for number in 1..4 {
-                assert_eq!(send(&mut service, request(number)), variant.status(), "{variant}");
+            for client in 1..4 {
+                assert_eq!(send(&mut service, request(client)), variant.status(), "{variant}");
             }
         }
     }
