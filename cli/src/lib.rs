@@ -50,7 +50,7 @@ struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Check(check::Args),
-    Explain(explain::Args),
+    Explain(Box<explain::Args>),
     Replay(replay::Args),
 }
 

@@ -16,7 +16,7 @@ use super::{
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) log: String,
-    pub(super) to: String,
+    pub(super) url: String,
     pub(super) speed: f64,
     /// Every line was answered within half a log second of its time.
     pub(super) valid: bool,
@@ -33,7 +33,7 @@ pub(super) struct Report {
     pub(super) stopped: u64,
     /// The moments of the first and the last line, RFC 3339, UTC; `null` where none was playable.
     pub(super) from: Option<String>,
-    pub(super) to_time: Option<String>,
+    pub(super) to: Option<String>,
     pub(super) refused: u64,
     /// Lines without an answer.
     pub(super) failed: u64,
@@ -77,7 +77,7 @@ impl Report {
         clients.sort_by(|a, b| b.refused.cmp(&a.refused).then_with(|| a.client.cmp(&b.client)));
         Report {
             log: args.log.display().to_string(),
-            to: args.to.to_string(),
+            url: args.to.to_string(),
             speed: args.speed,
             valid,
             lines: read.lines,
@@ -88,7 +88,7 @@ impl Report {
             no_request: read.no_request,
             stopped: playable - tally.played,
             from: read.span.map(|(first, _)| rfc3339(first)),
-            to_time: read.span.map(|(_, last)| rfc3339(last)),
+            to: read.span.map(|(_, last)| rfc3339(last)),
             refused: tally.refused,
             failed: tally.failed,
             failure: tally.failure,

@@ -31,8 +31,8 @@ pub(super) fn write(report: &Report, top: usize, out: &mut dyn Write) -> io::Res
 
 fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let Report { lines, played, speed, .. } = report;
-    writeln!(out, "played {played} of {lines} lines at speed {speed} to {}", report.to)?;
-    if let (Some(from), Some(to)) = (&report.from, &report.to_time) {
+    writeln!(out, "played {played} of {lines} lines at speed {speed} to {}", report.url)?;
+    if let (Some(from), Some(to)) = (&report.from, &report.to) {
         writeln!(out, "logged from {from} to {to}")?;
     }
     let not_played = [

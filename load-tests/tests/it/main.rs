@@ -66,6 +66,7 @@ fn the_times_of_the_log_rule_not_its_lines_order() {
     let heard = server.heard();
     assert!(heard[0].starts_with("GET /first ") && heard[1].starts_with("GET /second "));
     assert_eq!(report["from"], "2015-05-18T08:05:02Z");
+    assert_eq!(report["to"], "2015-05-18T08:05:09Z");
 }
 
 /// The answer to the first line waits for the second line.
