@@ -1,11 +1,12 @@
 //! `hotgate check`: is a rule file valid, and what do its rules say?
 
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
     path::PathBuf,
 };
 
-use hotgate_rules::{Problem, RuleSet};
+use hotgate_rules::{Problem, RuleSet, Uses};
 use serde::Serialize;
 
 use crate::{
@@ -33,6 +34,8 @@ struct Report<'a> {
     errors: Vec<Place<'a>>,
     warnings: Vec<Place<'a>>,
     rules: Vec<Said<'a>>,
+    /// Calls on the gate's builder that the rules need.
+    registered: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -91,7 +94,21 @@ fn write_text(
     for rule in rules.rules() {
         writeln!(out, "{}", sentence::named(rule))?;
     }
+    let registered = registered(&rules.uses());
+    if !registered.is_empty() {
+        writeln!(out, "the service registers {}", registered.join(", "))?;
+    }
     Ok(())
+}
+
+/// The calls on the gate's builder that the rules need.
+fn registered(uses: &Uses<'_>) -> Vec<String> {
+    let named = |call: &str, names: &BTreeMap<&str, &str>| -> Vec<String> {
+        names.keys().map(|name| format!(".{call}({name:?}, f)")).collect()
+    };
+    let user = uses.user.map(|_| ".user(f)".to_owned());
+    let extractors = named("extractor", &uses.extractors);
+    user.into_iter().chain(extractors).chain(named("handler", &uses.handlers)).collect()
 }
 
 fn report<'a>(args: &Args, loaded: &'a Result<RuleSet, Unusable>) -> Report<'a> {
@@ -101,7 +118,7 @@ fn report<'a>(args: &Args, loaded: &'a Result<RuleSet, Unusable>) -> Report<'a> 
             let said = rules.rules().iter().map(|rule| Said {
                 name: &rule.name,
                 action: rule.action.name(),
-                mode: sentence::mode_name(rule.mode.min(rules.mode())),
+                mode: rule.mode.min(rules.mode()).name(),
                 key: rule.key.to_string(),
                 sentence: sentence::of(rule),
             });
@@ -115,5 +132,6 @@ fn report<'a>(args: &Args, loaded: &'a Result<RuleSet, Unusable>) -> Report<'a> 
         }
     };
     let file = args.rules.display().to_string();
-    Report { file, valid: loaded.is_ok(), errors, warnings, rules }
+    let registered = loaded.as_ref().map(|rules| registered(&rules.uses())).unwrap_or_default();
+    Report { file, valid: loaded.is_ok(), errors, warnings, rules, registered }
 }

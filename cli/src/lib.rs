@@ -54,7 +54,7 @@ struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Check(check::Args),
-    Explain(explain::Args),
+    Explain(Box<explain::Args>),
     Replay(replay::Args),
     #[command(flatten)]
     Admin(admin::Command),

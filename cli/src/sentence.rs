@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use hotgate_rules::{
-    Action, Block, Count, MissingKey, Mode, Pattern, Rate, Rule, Spoken, StatusClass, Trigger,
+    Action, Block, Condition, Count, MissingKey, Mode, Pace, Pattern, Period, Rate, Rule, Spoken,
+    StatusClass, Trigger,
 };
+use jiff::Timestamp;
 
 /// `NAME: …`, the sentence after the rule's name.
 pub(crate) fn named(rule: &Rule) -> String {
@@ -14,20 +16,17 @@ pub(crate) fn named(rule: &Rule) -> String {
 /// Such as `POST /login, by client: more than 10 responses with 401 or 403 in any 1m (sustained: 10
 /// a minute) block for 15m with 403`.
 pub(crate) fn of(rule: &Rule) -> String {
-    let mut text = match &rule.patterns {
-        None => "every request".to_owned(),
-        Some(patterns) if patterns.is_empty() => "what handlers check".to_owned(),
-        Some(patterns) => list(patterns.iter().map(Pattern::to_string), "and"),
-    };
-    if !rule.except.is_empty() {
-        let _ = write!(text, " except {}", list(rule.except.iter().map(Pattern::to_string), "and"));
-    }
-    if rule.key.is_empty() {
-        text.push_str(", as one budget: ");
-    } else {
-        let _ = write!(text, ", by {}: ", rule.key);
-    }
+    let mut text = watched(rule);
     text.push_str(&limit(rule));
+    if let Some(respond) = &rule.respond {
+        text.push_str("; refusals are answered by its own");
+        if let Some(body) = &respond.body_file {
+            let _ = write!(text, " {}", body.display());
+        }
+    }
+    if rule.fields {
+        text.push_str("; admitted answers tell what is left");
+    }
     match rule.missing_key {
         MissingKey::Skip => {}
         MissingKey::Share => text.push_str("; requests without the key share one"),
@@ -38,12 +37,61 @@ pub(crate) fn of(rule: &Rule) -> String {
         1 => text.push_str("; 1 override"),
         many => drop(write!(text, "; {many} overrides")),
     }
+    if rule.needs_inner_door() {
+        text.push_str("; at the inner door, if there is one");
+    }
+    text.push_str(&period(rule.period));
     match rule.mode {
         Mode::Enforce => {}
-        Mode::Observe => text.push_str(" (observes: nobody is refused)"),
+        Mode::Observe if rule.action.refuses() => text.push_str(" (observes: nobody is refused)"),
+        Mode::Observe => text.push_str(" (observes: nothing is done)"),
         Mode::Off => text.push_str(" (off)"),
     }
     text
+}
+
+/// Which requests, and by which key: what stands before the limit.
+fn watched(rule: &Rule) -> String {
+    let mut text = match &rule.patterns {
+        None => "every request".to_owned(),
+        Some(patterns) if patterns.is_empty() => "what handlers check".to_owned(),
+        Some(patterns) => list(patterns.iter().map(Pattern::to_string), "and"),
+    };
+    if !rule.except.is_empty() {
+        let _ = write!(text, " except {}", list(rule.except.iter().map(Pattern::to_string), "and"));
+    }
+    if !rule.when.is_empty() {
+        let _ = write!(text, " when {}", when(&rule.when));
+    }
+    if rule.key.is_empty() {
+        text.push_str(", as one budget: ");
+    } else {
+        let _ = write!(text, ", by {}: ", rule.key);
+    }
+    text
+}
+
+/// `x:plan is free or trial and host is shop.example`.
+pub(crate) fn when(conditions: &[Condition]) -> String {
+    list(conditions.iter().map(Condition::to_string), "and")
+}
+
+/// `; from … until …`, or nothing.
+fn period(period: Period) -> String {
+    let mut text = String::new();
+    for (word, seconds) in [("from", period.from), ("until", period.until)] {
+        if let Some(seconds) = seconds {
+            let separator = if text.is_empty() { ";" } else { "" };
+            let _ = write!(text, "{separator} {word} {}", rfc3339(seconds));
+        }
+    }
+    text
+}
+
+/// Seconds since the unix epoch, such as `2027-01-01T00:00:00Z`.
+pub(crate) fn rfc3339(unix_seconds: i64) -> String {
+    Timestamp::from_second(unix_seconds)
+        .map_or_else(|_| format!("{unix_seconds} s"), |time| time.to_string())
 }
 
 /// What the whole file's mode means, where it is not in force.
@@ -55,51 +103,67 @@ pub(crate) fn file_mode(mode: Mode) -> Option<&'static str> {
     }
 }
 
-/// The mode as a rule file writes it.
-pub(crate) fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Observe => "observe",
-        Mode::Off => "off",
-    }
-}
-
 fn limit(rule: &Rule) -> String {
     let rate = match rule.trigger {
-        Trigger::Always => return format!("every one is refused with {}", status(&rule.action)),
+        Trigger::Always => return format!("every one {}", done_at_once(rule)),
         Trigger::Over(rate) => rate,
     };
     let (n, window, sustained) = (rate.limit, Spoken(rate.window), sustained(rate));
     let span = format!("in any {window} (sustained: {sustained})");
-    match (&rule.count, &rule.action) {
-        (Count::Requests, Action::Throttle(_)) => {
-            format!("at most {n} admitted {span}, the rest 429")
-        }
-        (Count::Requests, Action::Block(block)) => {
-            format!("more than {n} {span} {}", blocks(block))
-        }
-        (Count::Responses { statuses, .. }, Action::Throttle(_)) => {
+    let counted = match &rule.count {
+        Count::Requests => format!("more than {n} {span}"),
+        Count::Responses { statuses, .. } => {
             let statuses = list(statuses.iter().map(status_class), "or");
-            format!("while {n} responses with {statuses} stand {span}, 429")
+            format!("{n} responses with {statuses} {span}")
         }
-        (Count::Responses { statuses, .. }, Action::Block(block)) => {
+    };
+    match (&rule.action, &rule.count) {
+        (Action::Throttle(None), Count::Requests) => {
+            format!("at most {n} admitted {span}, the rest {}", status(rule, 429))
+        }
+        (Action::Throttle(None), Count::Responses { statuses, .. }) => {
             let statuses = list(statuses.iter().map(status_class), "or");
-            format!("{n} responses with {statuses} {span} {}", blocks(block))
+            let status = status(rule, 429);
+            format!("while {n} responses with {statuses} stand {span}, {status}")
         }
-        (_, Action::Tag(_) | Action::Handler(_)) => format!("more than {n} {span} are hot"),
+        (action, _) => format!("{counted} {}", done(rule, action)),
     }
 }
 
-fn status(action: &Action) -> u16 {
+/// What an action does to a key that is hot.
+pub(crate) fn done(rule: &Rule, action: &Action) -> String {
     match action {
-        Action::Throttle(_) => 429,
-        Action::Block(block) => block.status.as_u16(),
-        Action::Tag(_) | Action::Handler(_) => 200,
+        Action::Throttle(None) => format!("are refused with {}", status(rule, 429)),
+        Action::Throttle(Some(pace)) => {
+            let Pace { rate, burst } = pace;
+            let (sustained, status) = (sustained(*rate), status(rule, 429));
+            format!("slow the key to {sustained}, {burst} at once, the rest {status}")
+        }
+        Action::Block(block) => blocks(rule, block),
+        Action::Tag(header) => format!("mark the key's requests with {header}"),
+        Action::Handler(name) => format!("have the handler {name} answer"),
     }
 }
 
-fn blocks(block: &Block) -> String {
-    let mut text = format!("block for {} with {}", Spoken(block.lasts), block.status.as_u16());
+/// What is done to every request, by `always`.
+fn done_at_once(rule: &Rule) -> String {
+    match &rule.action {
+        Action::Throttle(_) => format!("is refused with {}", status(rule, 429)),
+        Action::Block(block) => format!("is refused with {}", status(rule, block.status.as_u16())),
+        Action::Tag(header) => format!("is marked with {header}"),
+        Action::Handler(name) => format!("is answered by the handler {name}"),
+    }
+}
+
+/// The status of the rule's refusals: its own answer's, or the standard one.
+fn status(rule: &Rule, standard: u16) -> u16 {
+    let own = rule.respond.as_ref().and_then(|respond| respond.status);
+    own.map_or(standard, |status| status.as_u16())
+}
+
+fn blocks(rule: &Rule, block: &Block) -> String {
+    let status = status(rule, block.status.as_u16());
+    let mut text = format!("block for {} with {status}", Spoken(block.lasts));
     if block.grow.get() > 1 {
         let _ = write!(
             text,

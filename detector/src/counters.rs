@@ -1,8 +1,11 @@
 //! What each rule did, counted without a line that all threads share.
 
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+use std::sync::{
+    Arc,
+    atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Relaxed, Release},
+    },
 };
 
 /// What one rule did since the engine was made.
@@ -47,7 +50,18 @@ impl RuleCounts {
 const STRIPES: usize = 8;
 
 #[derive(Debug, Default)]
-pub(crate) struct Counters([Stripe; STRIPES]);
+pub(crate) struct Counters {
+    stripes: [Stripe; STRIPES],
+    pub(crate) losses: Arc<VerdictLosses>,
+}
+
+/// What a rule's verdicts lost for want of room: seldom enough for one line.
+#[derive(Debug, Default)]
+pub(crate) struct VerdictLosses {
+    pub(crate) unstored: AtomicU64,
+    pub(crate) forgotten_blocks: AtomicU64,
+    pub(crate) dropped_events: AtomicU64,
+}
 
 /// The counters of some keys, on a cache line of their own.
 #[derive(Debug, Default)]
@@ -66,12 +80,12 @@ pub(crate) struct Stripe {
 impl Counters {
     #[expect(clippy::cast_possible_truncation, reason = "the low bits name the stripe")]
     pub(crate) fn stripe(&self, hash: u64) -> &Stripe {
-        &self.0[hash as usize % STRIPES]
+        &self.stripes[hash as usize % STRIPES]
     }
 
     pub(crate) fn total(&self) -> RuleCounts {
         let sum = |counter: fn(&Stripe) -> &AtomicU64| {
-            self.0.iter().map(|stripe| counter(stripe).load(Acquire)).sum()
+            self.stripes.iter().map(|stripe| counter(stripe).load(Acquire)).sum()
         };
         // Matched and unkeyed first: a request is counted there last.
         RuleCounts {
@@ -83,6 +97,9 @@ impl Counters {
             evicted_live: sum(|stripe| &stripe.evicted_live),
             evicted_limited: sum(|stripe| &stripe.evicted_limited),
             untracked: sum(|stripe| &stripe.untracked),
+            unstored_verdicts: self.losses.unstored.load(Relaxed),
+            forgotten_blocks: self.losses.forgotten_blocks.load(Relaxed),
+            dropped_events: self.losses.dropped_events.load(Relaxed),
             ..RuleCounts::default()
         }
     }

@@ -25,10 +25,13 @@ use crate::{
 pub(crate) struct RuleState {
     /// Tells whose pending requests are whose: it stays the same while the counts do.
     pub(crate) lineage: u64,
+    /// What decision ids call the rule; it belongs to the name.
+    pub(crate) mark: u16,
+    /// Totals; they belong to the name, too.
+    pub(crate) counters: Arc<Counters>,
     identity: RuleIdentity,
     /// `None` for a rule with `always`, which counts nothing.
     pub(crate) counting: Option<Counting>,
-    pub(crate) counters: Arc<Counters>,
     /// When the rule is on.
     pub(crate) from: Time,
     pub(crate) until: Time,
@@ -57,18 +60,15 @@ pub(crate) enum Tally {
     Responses,
 }
 
-/// What a rule has gone on to from a state before.
-pub(crate) struct Succession {
-    pub(crate) state: RuleState,
-    /// Verdicts that operators set under the old meaning, to be set anew.
-    pub(crate) by_hand: Vec<StandingVerdict>,
-    /// What there is still to say of the old one.
-    pub(crate) events: Vec<Event>,
-}
-
 impl RuleState {
-    /// The state of a rule that has counted nothing yet. `origin`: see [`crate::Config`].
-    pub(crate) fn new(rules: &RuleSet, index: usize, lineage: u64, origin: i128) -> Self {
+    /// The state of a rule that has counted nothing yet, but for the totals of its name. `origin`: see
+    /// [`crate::Config`].
+    pub(crate) fn new(
+        rules: &RuleSet,
+        index: usize,
+        (lineage, mark, counters): (u64, u16, Arc<Counters>),
+        origin: i128,
+    ) -> Self {
         let rule = &rules.rules()[index];
         let at = |seconds: Option<i64>, default| {
             let nanos = |seconds: i64| i128::from(seconds) * 1_000_000_000 - origin;
@@ -77,14 +77,15 @@ impl RuleState {
                 Time::from_nanos(u64::try_from(clamped(nanos(seconds))).unwrap_or(u64::MAX))
             })
         };
-        let counting = Counting::new(rule, rules.memory());
+        let counting = Counting::new(rule, rules.memory(), &counters);
         let counts_requests =
             counting.as_ref().is_some_and(|counting| counting.tally != Tally::Responses);
         RuleState {
             lineage,
+            mark,
+            counters,
             identity: rules.identity(index),
             counting,
-            counters: Arc::default(),
             from: at(rule.period.from, Time::default()),
             until: at(rule.period.until, Time::MAX),
             is_plain: counts_requests
@@ -96,23 +97,18 @@ impl RuleState {
         }
     }
 
-    /// The state in which the rule of this name goes on from a state before. `old` is the rule as it
-    /// was.
+    /// The state in which the rule of this name goes on from a state before, and what there is still to
+    /// say of that. `old` is the rule as it was; `subject`: whom an operator's verdict is about now.
     pub(crate) fn after(
         mut self,
         rule: &Rule,
         old: &Rule,
         before: &RuleState,
+        subject: impl Fn(&(u64, StandingVerdict)) -> Option<Subject>,
         now: Time,
-    ) -> Succession {
-        self.counters = Arc::clone(&before.counters);
-        let (mut by_hand, mut events) = (Vec::new(), Vec::new());
-        let (Some(counting), Some(counted)) = (&mut self.counting, &before.counting) else {
-            if let Some(counted) = &before.counting {
-                (by_hand, events) = counted.verdicts.void(now);
-            }
-            return Succession { state: self, by_hand, events };
-        };
+    ) -> (Self, Vec<Event>) {
+        let Some(counted) = &before.counting else { return (self, Vec::new()) };
+        let Some(counting) = &mut self.counting else { return (self, counted.void(now)) };
         let goes_on = self.identity == before.identity;
         if goes_on {
             self.lineage = before.lineage;
@@ -120,11 +116,17 @@ impl RuleState {
         }
         if goes_on && rule.action.name() == old.action.name() {
             counting.verdicts = Arc::clone(&counted.verdicts);
-        } else {
-            (by_hand, events) = counted.verdicts.void(now);
-            counting.verdicts.count_on_from(&counted.verdicts);
+            return (self, Vec::new());
         }
-        Succession { state: self, by_hand, events }
+        let (by_hand, mut events) = counted.verdicts.void(now);
+        for stood in by_hand {
+            let goes_on =
+                subject(&stood).is_some_and(|subject| counting.verdicts.go_on(subject, &stood.1));
+            if !goes_on {
+                events.push(stood.1.voided(now));
+            }
+        }
+        (self, events)
     }
 
     /// Whether the rule is on at a time.
@@ -134,7 +136,7 @@ impl RuleState {
 }
 
 impl Counting {
-    fn new(rule: &Rule, memory: Memory) -> Option<Self> {
+    fn new(rule: &Rule, memory: Memory, counters: &Counters) -> Option<Self> {
         let Trigger::Over(rate) = rule.trigger else { return None };
         let ticks = Ticks::new(rate.window);
         let limit = Limit::new(rate.limit);
@@ -150,14 +152,23 @@ impl Counting {
         let varies = rule.overrides.iter().any(varies);
         let limits = limits(limit, &override_limits);
         let (name, action) = (Arc::clone(&rule.name), rule.action.name());
+        let (capacity, losses) = (memory.verdicts.get(), Arc::clone(&counters.losses));
+        let verdicts = Verdicts::new(name, action, ticks, rate.window, capacity, losses);
         Some(Counting {
             table: Table::new(keys, ticks, &limits, responses, varies),
-            verdicts: Verdicts::new(name, action, ticks, rate.window, memory.verdicts.get()).into(),
+            verdicts: verdicts.into(),
             window: rate.window,
             limit,
             override_limits,
             tally,
         })
+    }
+
+    /// Ends all its verdicts, an operator's among them: the rule has none any more.
+    pub(crate) fn void(&self, now: Time) -> Vec<Event> {
+        let (by_hand, mut events) = self.verdicts.void(now);
+        events.extend(by_hand.iter().map(|(_, verdict)| verdict.voided(now)));
+        events
     }
 
     /// The table in which the counts of a rule with the same meaning go on.
@@ -233,7 +244,9 @@ impl Counting {
         };
         let demand = row.demand(limit).unwrap_or_else(|| Demand::none(limit));
         let begun = self.verdicts.heat(subject, demand, pace, now);
-        row.mark_hot(begun);
+        if begun {
+            row.mark_hot(true);
+        }
         begun
     }
 
@@ -244,8 +257,13 @@ impl Counting {
         act: impl FnOnce(&mut Room<'_>) -> T,
     ) -> T {
         let standing = |hash| self.verdicts.standing(hash, now);
-        let mut room =
-            Room { standing: &standing, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+        let mut room = Room {
+            standing: &standing,
+            unsure: self.verdicts.is_void(),
+            evicted_live: 0,
+            evicted_limited: 0,
+            untracked: 0,
+        };
         let acted = act(&mut room);
         if room.evicted_live + room.evicted_limited + room.untracked > 0 {
             counters.evicted_live.fetch_add(room.evicted_live, Relaxed);

@@ -18,7 +18,7 @@ pub struct Decision {
     /// would have.
     pub findings: SmallVec<[Finding; 1]>,
     /// What is left of the quotas that rules with `fields = true` tell.
-    pub quotas: SmallVec<[QuotaLeft; 0]>,
+    pub quotas: Vec<QuotaLeft>,
     /// What [`crate::Engine::settle`] takes once the outcome is known. A clone holds none, so that
     /// nothing is settled twice.
     pub charges: Charges,

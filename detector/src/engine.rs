@@ -1,5 +1,7 @@
 //! The engine: all matching rules are checked, then all are charged.
 
+mod succession;
+
 use std::{
     hash::{BuildHasher, Hasher},
     net::IpAddr,
@@ -17,12 +19,12 @@ use http::StatusCode;
 use smallvec::SmallVec;
 
 use crate::{
-    Cause, Charges, Config, Decision, Door, Event, Finding, Outcome, Refusal, Refused, RuleCounts,
-    Time,
+    Cause, Charges, Config, Decision, Door, Event, Finding, Outcome, Refusal, RuleCounts, Time,
     counters::{count, count_up_to},
-    counting::{RuleState, Succession},
+    counting::{Counting, RuleState},
+    decision::Charge,
     door::{Doors, Number, RuleBits, number_of, positions},
-    id::{IdSecret, Trace},
+    id::{IdSecret, Numbers, Refused, Trace},
     probe::{Probe, Refuses},
     table::Calm,
 };
@@ -40,6 +42,8 @@ pub struct Engine {
     number: u64,
     /// The next unused [`RuleState::lineage`].
     lineages: u64,
+    /// How many [`RuleState::mark`]s were given so far.
+    marks: u64,
     doors: Doors,
     id_secret: IdSecret,
     totals: Arc<Totals>,
@@ -51,7 +55,7 @@ pub struct Engine {
 #[derive(Debug, Default)]
 struct Totals {
     denied: AtomicU64,
-    refusals: AtomicU64,
+    refusals: Numbers,
 }
 
 /// What a request is decided by, beside the rules.
@@ -76,12 +80,16 @@ impl Engine {
     pub fn new(rules: RuleSet, config: Config) -> Self {
         let count = rules.rules().len();
         let origin = config.origin_unix_nanos;
-        let states: Vec<_> =
-            (0..count).map(|at| RuleState::new(&rules, at, at as u64, origin)).collect();
+        let state = |at: usize| {
+            let mark = u16::try_from(at).unwrap_or(0);
+            RuleState::new(&rules, at, (at as u64, mark, Arc::default()), origin)
+        };
+        let states: Vec<_> = (0..count).map(state).collect();
         let [a, b, c, d] = config.table_seed;
         Engine {
             number: 0,
             lineages: count as u64,
+            marks: count as u64,
             doors: Doors::of(&rules),
             rules,
             states,
@@ -90,66 +98,6 @@ impl Engine {
             config,
             totals: Arc::default(),
             inherited: Mutex::default(),
-        }
-    }
-
-    /// An engine with other rules that goes on from this one. Rules of the same name and identity keep
-    /// their counts and verdicts; a limit that changed is judged at once against the living counts.
-    /// Verdicts of rules that mean something else now, or act in another way, are void; but those that
-    /// operators set belong to the name, as far as the key still is one of the rule's.
-    ///
-    /// `[memory]` of the rules this engine was first made from holds. Once the new engine has taken
-    /// this one's place, call [`settle_memory`](Self::settle_memory) on it.
-    #[must_use]
-    pub fn succeed(&self, rules: RuleSet, now: Time) -> Engine {
-        let rules = rules.with_memory(self.rules.memory());
-        let mut lineages = self.lineages;
-        let (mut states, mut events, mut by_hand) = (Vec::new(), self.take_inherited(), Vec::new());
-        for (index, rule) in rules.rules().iter().enumerate() {
-            let fresh = RuleState::new(&rules, index, lineages, self.config.origin_unix_nanos);
-            lineages += 1;
-            let Some(at) = self.position(&rule.name) else {
-                states.push(fresh);
-                continue;
-            };
-            let old = &self.rules.rules()[at];
-            let succession = fresh.after(rule, old, &self.states[at], now);
-            let Succession { state, by_hand: verdicts, events: said } = succession;
-            states.push(state);
-            by_hand.extend(verdicts);
-            events.extend(said);
-        }
-        for (old, state) in self.rules.rules().iter().zip(&self.states) {
-            let gone = rules.rules().iter().all(|rule| rule.name != old.name);
-            if let (true, Some(counting)) = (gone, &state.counting) {
-                events.extend(counting.verdicts.void(now).1);
-            }
-        }
-        let engine = Engine {
-            number: self.number + 1,
-            lineages,
-            doors: Doors::of(&rules),
-            rules,
-            states,
-            hasher: self.hasher.clone(),
-            config: self.config,
-            id_secret: self.id_secret,
-            totals: Arc::clone(&self.totals),
-            inherited: Mutex::new(events),
-        };
-        for verdict in by_hand {
-            let lasts = verdict.until.since(now);
-            // A key that the rule does not have any more has no verdict either.
-            let _ = engine.block(&verdict.rule, &verdict.key, lasts, now);
-        }
-        engine
-    }
-
-    /// Moves what engines before this one left where they had it, and gives their memory back. It takes
-    /// some milliseconds where a limit has grown, and nothing otherwise; no request waits for it.
-    pub fn settle_memory(&self) {
-        for counting in self.states.iter().filter_map(|state| state.counting.as_ref()) {
-            counting.table.settle();
         }
     }
 
@@ -460,7 +408,12 @@ impl Engine {
             wait: refuses.until.since(now),
             quota: probe.quota(),
             disclose,
-            trace: self.trace(Refused { rule: Some(probe.index), cause, at, hash }),
+            trace: self.trace(Refused {
+                rule: Some(self.states[probe.index].mark),
+                cause,
+                at,
+                hash,
+            }),
         }
     }
 
@@ -480,15 +433,20 @@ impl Engine {
     }
 
     fn trace(&self, refused: Refused) -> Trace {
-        let serial = self.totals.refusals.fetch_add(1, Relaxed);
-        Trace { refused, serial, secret: self.id_secret }
+        let number = self.totals.refusals.next(refused.at);
+        Trace { refused, number, secret: self.id_secret }
+    }
+
+    /// Where the rule stands that decision ids call so, if it still does.
+    pub(crate) fn marked(&self, mark: u16) -> Option<usize> {
+        self.states.iter().position(|state| state.mark == mark)
     }
 
     /// What a decision id of this process stands for.
     pub(crate) fn open(&self, id: crate::DecisionId, now: Time) -> Option<Refused> {
-        let refused = id.open(self.id_secret)?;
-        let is_ours = refused.rule.is_none_or(|rule| rule < self.states.len());
-        (is_ours && refused.at <= now).then_some(refused)
+        let refused = id.open(self.id_secret, now)?;
+        let is_ours = refused.rule.is_none_or(|mark| u64::from(mark) < self.marks);
+        is_ours.then_some(refused)
     }
 
     /// Takes the outcome of an admitted request, whichever engine of this one's line admitted it.
@@ -503,12 +461,18 @@ impl Engine {
             let Some(index) = index else { continue };
             let (rule, state) = (&self.rules.rules()[index], &self.states[index]);
             let Some(counting) = &state.counting else { continue };
-            // Its place among the overrides means nothing to another engine.
+            // Its place among the overrides, and the mode then, mean nothing to another engine.
+            let is_ours = charge.engine == self.number;
             let terms = match charge.terms {
-                Some(at) if charge.engine == self.number => Some(usize::from(at)),
-                _ if charge.engine == self.number => None,
+                terms if is_ours => terms.map(usize::from),
                 _ => rule.override_by_key(&charge.key).map(|(at, _)| at),
             };
+            let overriding = terms.and_then(|at| rule.overrides.get(at));
+            let mode = rule.mode_under(self.rules.mode(), overriding);
+            let is_free = mode == Mode::Off || overriding.is_some_and(|terms| terms.exempt);
+            let outcome = if is_free { Outcome::Answered } else { outcome };
+            let observed = if is_ours { charge.observed } else { mode != Mode::Enforce };
+            let charge = Charge { observed, ..charge };
             let stripe = state.counters.stripe(charge.hash);
             let secret = &self.config.privacy_secret;
             counting.settle(rule, terms, &charge, outcome, now, secret, stripe);
@@ -533,9 +497,10 @@ impl Engine {
     /// rule's name.
     #[must_use]
     pub fn counts(&self) -> Vec<RuleCounts> {
-        let counts = |state: &RuleState| {
-            let total = state.counters.total();
-            state.counting.as_ref().map_or(total, |counting| counting.verdicts.add_to(total))
+        let standing = |counting: &Counting| u64::from(counting.verdicts.len());
+        let counts = |state: &RuleState| RuleCounts {
+            standing_verdicts: state.counting.as_ref().map_or(0, standing),
+            ..state.counters.total()
         };
         self.states.iter().map(counts).collect()
     }

@@ -1,7 +1,11 @@
 //! Decision ids: opaque to whoever is refused, and yet they tell the operator of the gate which
 //! refusal it was, without a word of it being kept.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use siphasher::sip::SipHasher13;
 
@@ -9,20 +13,20 @@ use crate::{Cause, Time};
 
 /// An opaque name of one refusal, printed as a UUID (version 8, RFC 9562).
 ///
-/// Only the process that gave it can read it: see [`Engine::refused`](crate::Engine::refused).
+/// Only the process that gave it can read it: see
+/// [`Engine::refusal_of`](crate::Engine::refusal_of).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecisionId(u128);
 
 /// What an id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Refused {
-    /// The position of the rule that answered; `None`: a deny list.
-    pub rule: Option<usize>,
+pub(crate) struct Refused {
+    /// The mark of the rule that answered; `None`: a deny list.
+    pub(crate) rule: Option<u16>,
     /// Why.
-    pub cause: Cause,
+    pub(crate) cause: Cause,
     /// When, to the millisecond.
-    pub at: Time,
+    pub(crate) at: Time,
     /// The hash of the key under that rule.
     pub(crate) hash: u64,
 }
@@ -31,7 +35,8 @@ pub struct Refused {
 #[derive(Clone, Copy)]
 pub(crate) struct Trace {
     pub(crate) refused: Refused,
-    pub(crate) serial: u64,
+    /// Its own among all refusals of the process: see [`Numbers`].
+    pub(crate) number: u64,
     pub(crate) secret: IdSecret,
 }
 
@@ -53,18 +58,45 @@ const HALF_MASK: u64 = (1 << HALF_BITS) - 1;
 /// from random, whatever they know of other ids (Luby and Rackoff, 1988).
 const ROUNDS: u8 = 4;
 
-const TIME_BITS: u32 = 40;
+/// Milliseconds, and refusals within one. They wrap after 198 days: who asks after an id then is told
+/// of the last time that it can be of.
+const TIME_BITS: u32 = 34;
+const SERIAL_BITS: u32 = 12;
 const RULE_BITS: u32 = 9;
 const CAUSE_BITS: u32 = 3;
-const SERIAL_BITS: u32 = 6;
 
-const _: () = assert!(
-    64 + TIME_BITS + RULE_BITS + CAUSE_BITS + SERIAL_BITS == 2 * HALF_BITS,
-    "a refusal fills a UUID"
-);
+const NUMBER_BITS: u32 = TIME_BITS + SERIAL_BITS;
+
+const _: () =
+    assert!(64 + NUMBER_BITS + RULE_BITS + CAUSE_BITS == 2 * HALF_BITS, "a refusal fills a UUID");
+
+/// How many marks of rules there are: twice as many as a file has rules, so that the mark of one that
+/// went is not soon another's.
+pub(crate) const MARKS: u16 = (1 << RULE_BITS) - 1;
 
 /// Stands for no rule.
-const NO_RULE: u64 = (1 << RULE_BITS) - 1;
+const NO_RULE: u16 = MARKS;
+
+/// How far numbers may run ahead of the clock, in milliseconds.
+const AHEAD_MILLIS_MAX: u64 = 1_000;
+
+/// Numbers refusals: by the millisecond and on from there, so that no two of a process are the same,
+/// however many threads refuse at once. More than 4,096 in a millisecond run ahead of the clock.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers(AtomicU64);
+
+impl Numbers {
+    pub(crate) fn next(&self, now: Time) -> u64 {
+        let soonest = millis(now) << SERIAL_BITS;
+        let after = |last: u64| (last + 1).max(soonest);
+        let last = self.0.fetch_update(Relaxed, Relaxed, |last| Some(after(last)));
+        after(last.unwrap_or_default())
+    }
+}
+
+fn millis(time: Time) -> u64 {
+    time.as_nanos() / 1_000_000
+}
 
 const CAUSES: [Cause; 7] = [
     Cause::Denied,
@@ -78,17 +110,13 @@ const CAUSES: [Cause; 7] = [
 
 impl Trace {
     pub(crate) fn id(&self) -> DecisionId {
-        let Refused { rule, cause, at, hash } = self.refused;
+        let Refused { rule, cause, hash, .. } = self.refused;
         let cause = CAUSES.iter().position(|one| *one == cause).unwrap_or(0) as u64;
-        let rule = rule.map_or(NO_RULE, |rule| rule as u64 & NO_RULE);
-        let millis = at.as_nanos() / 1_000_000;
+        let rule = rule.map_or(NO_RULE, |rule| rule % MARKS);
         let mut bits = u128::from(hash);
-        for (value, width) in [
-            (millis, TIME_BITS),
-            (rule, RULE_BITS),
-            (cause, CAUSE_BITS),
-            (self.serial, SERIAL_BITS),
-        ] {
+        for (value, width) in
+            [(self.number, NUMBER_BITS), (u64::from(rule), RULE_BITS), (cause, CAUSE_BITS)]
+        {
             bits = bits << width | u128::from(value & ((1 << width) - 1));
         }
         DecisionId::from_bits(mixed(bits, self.secret, 0..ROUNDS))
@@ -108,18 +136,20 @@ fn low(bits: u128) -> u64 {
 }
 
 impl DecisionId {
-    /// What the id stands for under this secret; `None` if it cannot be one of ours.
-    pub(crate) fn open(self, secret: IdSecret) -> Option<Refused> {
+    /// What the id stands for under this secret; `None` if it cannot be one of ours, given by now.
+    pub(crate) fn open(self, secret: IdSecret, now: Time) -> Option<Refused> {
         let bits = swapped(mixed(swapped(self.bits()), secret, (0..ROUNDS).rev()));
         let field = |shift: u32, width: u32| low(bits >> shift) & ((1 << width) - 1);
-        let rule_at = SERIAL_BITS + CAUSE_BITS;
-        let rule = field(rule_at, RULE_BITS);
-        let millis = field(rule_at + RULE_BITS, TIME_BITS);
+        let rule = u16::try_from(field(CAUSE_BITS, RULE_BITS)).ok()?;
+        let written = field(CAUSE_BITS + RULE_BITS + SERIAL_BITS, TIME_BITS);
+        let latest = millis(now) + AHEAD_MILLIS_MAX;
+        let age = latest.wrapping_sub(written) & ((1 << TIME_BITS) - 1);
+        let at = latest.checked_sub(age)?.saturating_mul(1_000_000);
         Some(Refused {
-            rule: (rule != NO_RULE).then_some(usize::try_from(rule).ok()?),
-            cause: *CAUSES.get(usize::try_from(field(SERIAL_BITS, CAUSE_BITS)).ok()?)?,
-            at: Time::from_nanos(millis * 1_000_000),
-            hash: low(bits >> (rule_at + RULE_BITS + TIME_BITS)),
+            rule: (rule != NO_RULE).then_some(rule),
+            cause: *CAUSES.get(usize::try_from(field(0, CAUSE_BITS)).ok()?)?,
+            at: Time::from_nanos(at).min(now),
+            hash: low(bits >> (CAUSE_BITS + RULE_BITS + NUMBER_BITS)),
         })
     }
 
@@ -197,27 +227,60 @@ mod tests {
 
     use super::*;
 
-    fn trace(rule: Option<usize>, cause: usize, millis: u64, hash: u64, serial: u64) -> Trace {
+    const SECRET: IdSecret = IdSecret([3, 4]);
+
+    fn trace(rule: Option<u16>, cause: usize, millis: u64, hash: u64, serial: u64) -> Trace {
         let at = Time::from_nanos(millis * 1_000_000);
         let refused = Refused { rule, cause: CAUSES[cause], at, hash };
-        Trace { refused, serial, secret: IdSecret([3, 4]) }
+        Trace { refused, number: millis << SERIAL_BITS | serial, secret: SECRET }
     }
 
     proptest! {
         #[test]
         fn an_id_tells_its_own_process_what_it_stands_for(
-            rule in prop::option::of(0..256usize),
+            rule in prop::option::of(0..MARKS),
             cause in 0..CAUSES.len(),
-            millis in 0..1u64 << TIME_BITS,
+            // Half a century.
+            millis in 0..1u64 << 40,
             hash: u64,
-            serial: u64,
+            serial in 0..1u64 << SERIAL_BITS,
+            later in 0..(1u64 << TIME_BITS) - AHEAD_MILLIS_MAX,
         ) {
             let trace = trace(rule, cause, millis, hash, serial);
             let id: DecisionId = trace.id().to_string().parse().unwrap();
             prop_assert_eq!(id, trace.id());
-            prop_assert_eq!(id.open(IdSecret([3, 4])), Some(trace.refused));
-            prop_assert_ne!(id.open(IdSecret([3, 5])), Some(trace.refused), "to another it says nothing");
+            let now = Time::from_nanos((millis + later) * 1_000_000);
+            prop_assert_eq!(id.open(SECRET, now), Some(trace.refused));
+            let other = id.open(IdSecret([3, 5]), now);
+            prop_assert_ne!(other, Some(trace.refused), "to another it says nothing");
         }
+
+        #[test]
+        fn any_text_is_read_or_is_not(text in "(urn:uuid:)?[0-9a-fA-Fé-]{0,40}|\\PC{0,40}") {
+            if let Ok(id) = text.parse::<DecisionId>() {
+                let plain = text.strip_prefix("urn:uuid:").unwrap_or(&text).to_lowercase();
+                prop_assert_eq!(id.to_string(), plain);
+                let _ = id.open(SECRET, Time::MAX);
+            }
+        }
+
+        #[test]
+        fn every_uuid_of_our_kind_is_read_and_may_be_asked_after(id: u128, now: u64) {
+            let id = DecisionId(id & !(0xf << 76 | 3 << 62) | 8 << 76 | 2 << 62);
+            prop_assert_eq!(id.to_string().parse(), Ok(id));
+            let now = Time::from_nanos(now);
+            let opened = id.open(SECRET, now);
+            prop_assert!(opened.is_none_or(|refused| refused.at <= now), "nothing is yet to come");
+        }
+    }
+
+    #[test]
+    fn numbers_go_on_from_the_clock_and_never_back() {
+        let numbers = Numbers::default();
+        let at = |millis: u64| numbers.next(Time::from_nanos(millis * 1_000_000));
+        let first = at(5);
+        assert_eq!(first, 5 << SERIAL_BITS);
+        assert_eq!((at(5), at(4), at(6)), (first + 1, first + 2, 6 << SERIAL_BITS));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub use decision::{Cause, Charges, Decision, Finding, Outcome, QuotaLeft, Refusa
 pub use door::Door;
 pub use engine::{CheckError, Engine};
 pub use event::{Change, Event};
-pub use id::{DecisionId, DecisionIdError, Refused};
+pub use id::{DecisionId, DecisionIdError};
 pub use operator::{FoundRefusal, KeyState, VerdictError};
 pub use time::Time;
 pub use verdict::StandingVerdict;

@@ -45,11 +45,11 @@ pub struct FoundRefusal {
     pub at: Time,
     /// Why.
     pub cause: Cause,
-    /// The position of the rule that answered; `None`: a deny list. It is that of the rules in force at
-    /// the time.
+    /// Where the rule that answered stands in the rules of this engine; `None`: a deny list, or a rule
+    /// that has gone since.
     pub index: Option<usize>,
-    /// The rule that answered, and what it knows of the key; `None`: a deny list, or a missing key. The key's
-    /// text is empty where no verdict tells it any more.
+    /// The rule that answered, and what it knows of the key; `None`: a deny list, a missing key, or a rule
+    /// that has gone since. The key's text is empty where no verdict tells it any more.
     pub rule: Option<KeyState>,
 }
 
@@ -128,7 +128,9 @@ impl Engine {
     #[must_use]
     pub fn refusal_of(&self, id: DecisionId, now: Time) -> Option<FoundRefusal> {
         let refused = self.open(id, now)?;
-        let rule = refused.rule.and_then(|index| {
+        let index = refused.rule.and_then(|mark| self.marked(mark));
+        let keyed = !matches!(refused.cause, Cause::MissingKey { .. });
+        let rule = index.filter(|_| keyed).and_then(|index| {
             let counting = self.states[index].counting.as_ref()?;
             let verdict = counting.verdicts.one(refused.hash, now);
             let key = verdict.map_or_else(|| "".into(), |verdict| verdict.key);
@@ -138,7 +140,7 @@ impl Engine {
             let subject = Subject { hash: refused.hash, key, observed: false };
             Some(self.key_state(index, rule, counting, Named { subject, terms }, now))
         });
-        Some(FoundRefusal { at: refused.at, cause: refused.cause, index: refused.rule, rule })
+        Some(FoundRefusal { at: refused.at, cause: refused.cause, index, rule })
     }
 
     /// The verdict of a rule that stands for a key.

@@ -153,8 +153,8 @@ impl<'a> Probe<'a> {
         let (Some(counting), None) = (&self.state.counting, self.refuses) else { return };
         let row = counting.table.lock(self.hash, self.limit, now);
         if row.may_be_hot() {
-            self.standing = counting.verdicts.standing(self.hash, now);
-            row.mark_hot(self.standing.is_some());
+            self.standing = counting.verdicts.standing_at(self.hash, self.action, now);
+            row.mark_hot(self.standing.is_some() || counting.verdicts.is_void());
         }
         self.refuses = match self.standing {
             Some(Standing::Blocked(until)) => Some(Refuses { cause: Cause::Blocked, until }),

@@ -270,32 +270,33 @@ impl Window<'_> {
     /// The same events in a ring of its own, for another limit.
     pub(crate) fn copied(&self, state: State, limit: Limit) -> (State, Box<[AtomicU32]>) {
         let ring: Box<[AtomicU32]> = (0..limit.ring_len()).map(|_| AtomicU32::new(0)).collect();
-        let stamps: Stamps = self.stamps_for(state, limit).collect();
-        (stamps.write(state.part, limit, &ring), ring)
+        (self.written_to(&ring, state, limit), ring)
     }
 
     /// The same events in the same ring, for another limit; and the stamp that decides, if N of it
     /// stand.
     pub(crate) fn rewritten(&self, state: State, limit: Limit, now: Time) -> (State, Option<u32>) {
-        let stamps: Stamps = self.stamps_for(state, limit).collect();
-        let mut state = stamps.write(state.part, limit, self.ring);
+        let mut state = self.written_to(self.ring, state, limit);
         let deciding = Window { limit, ..*self }.deciding(state, now);
         state.reached = deciding.is_some();
         (state, deciding)
     }
 
-    /// The stamps that a ring of another limit has for these events, the newest first. Each is the time
-    /// of its event or of one before it, so that a key is never refused early; what came before the
-    /// oldest stamp is forgotten.
-    fn stamps_for(&self, state: State, limit: Limit) -> impl Iterator<Item = u32> {
+    /// Writes these events as a ring of another limit has them. Each stamp is the time of its event or
+    /// of one before it, so that a key is never refused early; events before the oldest stamp are
+    /// forgotten, and none but those: it stays the oldest where the ring has the room.
+    fn written_to(&self, ring: &[AtomicU32], state: State, limit: Limit) -> State {
+        // Events back to the oldest stamp's own.
         let known =
             if state.len == 0 { 0 } else { (state.len - 1) * self.limit.q + 1 + state.part };
-        let first = state.part.min(limit.q - 1);
-        let stamped = (0..limit.ring_len()).map(move |step| first + step * limit.q);
-        stamped.take_while(move |distance| *distance < known).map(move |distance| {
+        let part = known.checked_sub(1).map_or(state.part.min(limit.q - 1), |last| last % limit.q);
+        let stamped = (0..limit.ring_len()).map(|step| part + step * limit.q);
+        let stamps = stamped.take_while(|distance| *distance < known).map(|distance| {
             let past = distance.saturating_sub(state.part);
             self.back(state, past.div_ceil(self.limit.q))
-        })
+        });
+        let stamps: Stamps = stamps.collect();
+        stamps.write(part, ring)
     }
 }
 
@@ -317,13 +318,12 @@ impl FromIterator<u32> for Stamps {
 }
 
 impl Stamps {
-    /// Writes them to a ring of `limit`, beginning with the oldest.
-    fn write(&self, part: u32, limit: Limit, ring: &[AtomicU32]) -> State {
+    /// Writes them to a ring, beginning with the oldest; `part` events came after the newest.
+    fn write(&self, part: u32, ring: &[AtomicU32]) -> State {
         let newest_first = &self.stamps[..self.len as usize];
         for (place, stamp) in ring.iter().zip(newest_first.iter().rev()) {
             place.store(*stamp, Relaxed);
         }
-        let part = part.min(limit.q - 1);
         State { head: self.len.saturating_sub(1), len: self.len, part, reached: false }
     }
 }

@@ -3,8 +3,10 @@
 use std::{io, num::NonZeroUsize, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use load_tests::play;
 
 mod bench;
+mod flood;
 
 #[derive(Parser)]
 #[command(name = "load-tests", about)]
@@ -23,21 +25,58 @@ enum Command {
         /// Decisions in each of them.
         #[arg(long, default_value = "65536")]
         slice: NonZeroUsize,
+        /// The most clients, of 1,000, 100,000 and 1,000,000.
+        #[arg(long, default_value = "1000000")]
+        keys_max: u32,
     },
+    /// Does a gate stay small, and find and hold the few who matter, in a flood of keys?
+    Flood {
+        /// Different keys.
+        #[arg(long, default_value = "5000000")]
+        keys: u32,
+        /// The rule's limit.
+        #[arg(long, default_value = "1000", value_parser = clap::value_parser!(u32).range(10..=10_000))]
+        limit: u32,
+        /// `keys` of the gate's `[memory]`, if not the default.
+        #[arg(long)]
+        memory: Option<u32>,
+    },
+    Play(play::Args),
 }
 
 fn main() -> ExitCode {
-    let written = match Arguments::parse().command {
-        Command::Bench { rounds, slice } => {
-            bench::run(rounds.get(), slice.get(), &mut io::stdout().lock())
+    let mut out = io::stdout().lock();
+    let done = match Arguments::parse().command {
+        Command::Bench { rounds, slice, keys_max } => {
+            let done = bench::run(rounds.get(), slice.get(), keys_max, &mut out);
+            done.map(|()| ExitCode::SUCCESS)
         }
+        Command::Flood { keys, limit, memory } => {
+            flood::run(flood::Size { keys, limit, memory }, &mut out).map(exit_code)
+        }
+        Command::Play(args) => play::run(&args, interrupted(), &mut out).map(|ended| match ended {
+            play::Ended::Valid => ExitCode::SUCCESS,
+            play::Ended::NotValid => ExitCode::FAILURE,
+        }),
     };
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
+    match done {
+        Ok(code) => code,
         Err(error) => {
             let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("error: {error}\n"));
             ExitCode::FAILURE
         }
+    }
+}
+
+fn exit_code(every_promise_kept: bool) -> ExitCode {
+    if every_promise_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Ready at the first Ctrl-C.
+async fn interrupted() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // No signal can be had here, so nothing but a kill ends it early.
+        std::future::pending::<()>().await;
     }
 }
 

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use hotgate_detector::{Charges, Decision, Door, Finding, Outcome, QuotaLeft, Time};
 use hotgate_rules::Action;
 use http::{Method, Response, request::Parts};
-use smallvec::SmallVec;
 
 use crate::{
     Gate,
@@ -147,7 +146,7 @@ fn add(extensions: &mut http::Extensions, decision: Decision) {
 pub(crate) struct Pending {
     gate: Gate,
     charges: Charges,
-    quotas: SmallVec<[QuotaLeft; 0]>,
+    quotas: Vec<QuotaLeft>,
 }
 
 impl Pending {

@@ -55,14 +55,11 @@ impl Bits {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
+    /// Word by word: a loop costs more than the words.
     #[inline]
-    fn join(&mut self, other: &Bits) {
-        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word |= other);
-    }
-
-    #[inline]
-    fn remove(&mut self, other: &Bits) {
-        self.0.iter_mut().zip(&other.0).for_each(|(word, other)| *word &= !other);
+    fn with(self, other: Bits, join: impl Fn(u64, u64) -> u64) -> Bits {
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        Bits([join(a, e), join(b, f), join(c, g), join(d, h)])
     }
 }
 
@@ -75,10 +72,11 @@ struct Seen {
 }
 
 impl Seen {
-    #[inline]
+    // Not inlined into the loop that calls it: it mostly runs once, and is kept in registers there.
+    #[inline(never)]
     fn join(&mut self, other: &Seen) {
-        self.matched.join(&other.matched);
-        self.except.join(&other.except);
+        self.matched = self.matched.with(other.matched, |own, other| own | other);
+        self.except = self.except.with(other.except, |own, other| own | other);
         self.exempt |= other.exempt;
     }
 }
@@ -180,18 +178,15 @@ impl Matcher {
         let mut seen = self.seen(method, path.raw());
         if !path.is_normal() {
             let normal = self.seen(method, path.normal());
-            seen.matched.join(&normal.matched);
-            for (word, other) in seen.except.0.iter_mut().zip(normal.except.0) {
-                *word &= other;
-            }
+            seen.matched = seen.matched.with(normal.matched, |raw, normal| raw | normal);
+            seen.except = seen.except.with(normal.except, |raw, normal| raw & normal);
             seen.exempt &= normal.exempt;
         }
         if seen.exempt {
             return Matched { bits: Bits::default(), exempt: true };
         }
-        let mut bits = self.always;
-        bits.join(&seen.matched);
-        bits.remove(&seen.except);
+        let bits = self.always.with(seen.matched, |always, seen| always | seen);
+        let bits = bits.with(seen.except, |matched, except| matched & !except);
         Matched { bits, exempt: false }
     }
 

@@ -23,13 +23,13 @@ impl<'a> RequestPath<'a> {
         RequestPath { raw, normal: OnceCell::new() }
     }
 
+    #[inline]
     fn other_form(&self) -> Option<&str> {
-        let normal = self.normal.get_or_init(|| {
-            let raw = self.raw;
-            let may_change = raw.starts_with('/') && may_change(raw.as_bytes());
-            may_change.then(|| normalised(raw)).flatten()
-        });
-        normal.as_deref()
+        // To look again is as cheap as to remember, for the paths that most requests have.
+        if !self.raw.starts_with('/') || !may_change(self.raw.as_bytes()) {
+            return None;
+        }
+        self.normal.get_or_init(|| normalised(self.raw)).as_deref()
     }
 
     /// The path as it came.

@@ -262,6 +262,31 @@ impl Default for Memory {
     }
 }
 
+/// As a sentence: `x:plan is free or tri*`. Values of secrets are not shown.
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, kind) in self.kinds.iter().enumerate() {
+            write!(f, "{}{kind}", if index > 0 { "|" } else { "" })?;
+        }
+        if self.values.contains(&OverridePart::Any) {
+            return f.write_str(" is there");
+        }
+        if self.kinds.iter().any(|kind| kind.is_hashed(true)) {
+            return f.write_str(" is a value that is not shown");
+        }
+        for (index, value) in self.values.iter().enumerate() {
+            f.write_str(if index > 0 { " or " } else { " is " })?;
+            match value {
+                OverridePart::Exact(value) => f.write_str(&String::from_utf8_lossy(value))?,
+                OverridePart::Prefix(start) => write!(f, "{}*", String::from_utf8_lossy(start))?,
+                OverridePart::Any => f.write_str("*")?,
+                OverridePart::Net(net) => net.fmt(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A value may be a secret, so only its length is shown.
 impl fmt::Debug for OverridePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -324,10 +349,23 @@ impl Rule {
         self.key.parts().flatten().chain(conditions.flat_map(|condition| &condition.kinds))
     }
 
+    /// Whether the rule belongs to the door inside authentication, where a gate has one: it asks for
+    /// `user` or `x:NAME`.
+    #[must_use]
+    pub fn needs_inner_door(&self) -> bool {
+        self.kinds().any(|kind| matches!(kind, PartKind::User | PartKind::Extra(_)))
+    }
+
     /// Whether all of `when` holds.
     #[must_use]
     pub fn holds(&self, facts: &Facts<'_>) -> bool {
-        self.when.iter().all(|condition| condition.holds(self, facts))
+        self.unmet(facts).is_none()
+    }
+
+    /// The first entry of `when` that does not hold.
+    #[must_use]
+    pub fn unmet(&self, facts: &Facts<'_>) -> Option<&Condition> {
+        self.when.iter().find(|condition| !condition.holds(self, facts))
     }
 }
 
@@ -350,7 +388,22 @@ impl OverrideKey {
     }
 }
 
+impl Period {
+    /// Whether a time, in nanoseconds since the unix epoch, is in it.
+    #[must_use]
+    pub fn covers(&self, unix_nanos: i128) -> bool {
+        let nanos = |seconds: i64| i128::from(seconds) * 1_000_000_000;
+        self.from.is_none_or(|from| nanos(from) <= unix_nanos)
+            && self.until.is_none_or(|until| unix_nanos < nanos(until))
+    }
+}
+
 impl Condition {
+    /// The kinds that can stand for the fact, first one first.
+    pub fn kinds(&self) -> impl Iterator<Item = &PartKind> {
+        self.kinds.iter()
+    }
+
     /// Whether the request has the fact, with one of these values. Of a list of values one is enough.
     #[must_use]
     pub fn holds(&self, rule: &Rule, facts: &Facts<'_>) -> bool {

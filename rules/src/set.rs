@@ -3,8 +3,8 @@
 use std::{path::Path, str::FromStr};
 
 use crate::{
-    ClientConfig, ClientLists, Facts, Matched, Memory, Mode, PartKind, Problem, Problems, Rule,
-    RuleIdentity, matcher::Matcher, parse,
+    ClientConfig, ClientLists, Facts, Matched, Memory, Mode, Problem, Problems, Rule, RuleIdentity,
+    matcher::Matcher, parse,
 };
 
 /// A validated rule file.
@@ -102,7 +102,7 @@ impl RuleSet {
     /// When there is no such rule.
     #[must_use]
     pub fn needs_inner_door(&self, index: usize) -> bool {
-        self.rules[index].kinds().any(|kind| matches!(kind, PartKind::User | PartKind::Extra(_)))
+        self.rules[index].needs_inner_door()
     }
 
     /// The same rules with other capacities.

@@ -1,7 +1,8 @@
 //! Which rules a request meets, by which key, and why not the others.
 
 use hotgate_rules::{
-    Facts, Key, Matched, MissingKey, MissingPart, Mode, Override, Pattern, Rule, RuleSet, Standing,
+    Condition, Facts, Key, Matched, MissingKey, MissingPart, Mode, Override, PartKind, Pattern,
+    Period, Rule, RuleSet, Standing, Trigger,
 };
 use serde::Serialize;
 
@@ -29,6 +30,7 @@ pub(super) fn all<'a>(
     rules: &'a RuleSet,
     facts: &Facts<'_>,
     standing: Standing,
+    unix_nanos: i128,
 ) -> Vec<Judged<'a>> {
     let matched = rules.matching(facts);
     let hit: Vec<usize> = matched.rules().collect();
@@ -37,6 +39,8 @@ pub(super) fn all<'a>(
         let kept_out = kept_out(rules.mode(), &matched, standing, index);
         let why_not = kept_out.map(str::to_owned);
         let why_not = why_not.or_else(|| (!hit.contains(&index)).then(|| mismatch(rule, facts)));
+        let why_not = why_not.or_else(|| off_by_date(rule, unix_nanos));
+        let why_not = why_not.or_else(|| rule.unmet(facts).map(unmet));
         let key = rule.key(facts);
         let terms = key.as_ref().ok().and_then(|key| rule.override_for(facts, key));
         let terms = terms.map(|(_, terms)| terms);
@@ -45,8 +49,8 @@ pub(super) fn all<'a>(
             Some(why) => (false, None, Some(why)),
             None => by_key(rule, key, terms, mode),
         };
-        let mode = sentence::mode_name(mode);
-        Judged { name: &rule.name, sentence: sentence::of(rule), mode, applies, key, why }
+        let (name, sentence, mode) = (&*rule.name, sentence::of(rule), mode.name());
+        Judged { name, sentence, mode, applies, key, why }
     })
     .collect()
 }
@@ -96,6 +100,27 @@ fn mismatch(rule: &Rule, facts: &Facts<'_>) -> String {
     }
 }
 
+/// Why a rule is off at this time, if it is.
+fn off_by_date(rule: &Rule, unix_nanos: i128) -> Option<String> {
+    let from = Period { until: None, ..rule.period };
+    match (rule.period.covers(unix_nanos), from.covers(unix_nanos)) {
+        (true, _) => None,
+        (false, false) => Some(format!("it is off until {}", sentence::rfc3339(rule.period.from?))),
+        (false, true) => Some(format!("it is off since {}", sentence::rfc3339(rule.period.until?))),
+    }
+}
+
+/// That a condition does not hold, and how to say what only the service knows.
+fn unmet(condition: &Condition) -> String {
+    let hint = condition.kinds().find_map(|kind| match kind {
+        PartKind::User => Some("--user NAME".to_owned()),
+        PartKind::Extra(name) => Some(format!("--x {name}=VALUE")),
+        _ => None,
+    });
+    let hint = hint.map(|hint| format!("; {hint} says what the service would"));
+    format!("it asks that {condition}{}", hint.unwrap_or_default())
+}
+
 /// For a rule that matches: whether it applies to the request's key, the key, and what is special.
 fn by_key(
     rule: &Rule,
@@ -104,16 +129,20 @@ fn by_key(
     mode: Mode,
 ) -> (bool, Option<String>, Option<String>) {
     let text = key.as_ref().ok().map(|key| key.text(&rule.show(&SECRET)));
+    let whom = match terms {
+        Some(Override { key: None, .. }) => "such requests",
+        _ => "the key",
+    };
     let lacks = || format!("the request lacks a part of the key {}", rule.key);
     match (key, terms) {
         (_, Some(Override { exempt: true, .. })) => {
-            (false, text, Some("an override exempts the key".to_owned()))
+            (false, text, Some(format!("an override exempts {whom}")))
         }
         (_, Some(Override { mode: Some(Mode::Off), .. })) => {
-            (false, text, Some("an override switches the rule off for the key".to_owned()))
+            (false, text, Some(format!("an override switches the rule off for {whom}")))
         }
         _ if mode == Mode::Off => (false, text, Some("mode = \"off\"".to_owned())),
-        (Ok(_), terms) => (true, text, terms.map(other_terms)),
+        (Ok(_), terms) => (true, text, terms.map(|terms| other_terms(rule, terms))),
         (Err(missing), _) if rule.missing_key == MissingKey::Reject => {
             let status = if missing.by_client { 400 } else { 500 };
             (true, None, Some(format!("{}, which is refused with {status}", lacks())))
@@ -122,9 +151,17 @@ fn by_key(
     }
 }
 
-fn other_terms(terms: &Override) -> String {
+fn other_terms(rule: &Rule, terms: &Override) -> String {
     let limit = terms.limit.map(|limit| format!("limit {limit}"));
-    let mode = terms.mode.map(|mode| format!("mode {}", sentence::mode_name(mode)));
-    let terms: Vec<String> = limit.into_iter().chain(mode).collect();
-    format!("an override gives the key other terms: {}", terms.join(", "))
+    let mode = terms.mode.map(|mode| format!("mode {mode}"));
+    let action = terms.action.as_ref().map(|action| match rule.trigger {
+        Trigger::Always => format!("its own {}", action.name()),
+        Trigger::Over(_) => format!("hot requests {}", sentence::done(rule, action)),
+    });
+    let changed: Vec<String> = limit.into_iter().chain(mode).chain(action).collect();
+    let changed = changed.join(", ");
+    if terms.when.is_empty() {
+        return format!("an override gives the key other terms: {changed}");
+    }
+    format!("an override as {}: {changed}", sentence::when(&terms.when))
 }

@@ -4,12 +4,13 @@ mod client;
 mod judge;
 
 use std::{
+    borrow::Cow,
     io::{self, Write},
     net::IpAddr,
     path::PathBuf,
 };
 
-use hotgate_rules::{Facts, Mode, Peer, RequestPath, RuleSet, Standing};
+use hotgate_rules::{Extract, Facts, Mode, Peer, RequestPath, RuleSet, Standing};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header, uri::Authority};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -35,9 +36,33 @@ pub(crate) struct Args {
     /// The template the router matched, such as /products/{id}.
     #[arg(long, value_name = "TEMPLATE")]
     route: Option<String>,
+    /// Who the service would say the user is.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+    /// What an extractor of the service would say; may be given several times.
+    #[arg(long = "x", value_name = "NAME=VALUE", value_parser = read_extra)]
+    extras: Vec<(String, String)>,
+    /// When the request comes, such as 2027-01-01T00:00:00Z; left out: now.
+    #[arg(long, value_name = "RFC3339")]
+    at: Option<Timestamp>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+}
+
+/// What the service would tell.
+#[derive(Debug)]
+struct Told<'a>(&'a Args);
+
+impl Extract for Told<'_> {
+    fn user(&self) -> Option<Cow<'_, str>> {
+        self.0.user.as_deref().map(Cow::Borrowed)
+    }
+
+    fn extra(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut extras = self.0.extras.iter();
+        extras.find(|(own, _)| own == name).map(|(_, value)| Cow::Borrowed(value.as_str()))
+    }
 }
 
 /// A request line with its method.
@@ -81,9 +106,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
         headers: &headers,
         route: args.route.as_deref(),
         client: resolved.client,
-        extracted: &(),
+        extracted: &Told(args),
     };
-    let now = Timestamp::now().as_nanosecond();
+    let now = args.at.unwrap_or_else(Timestamp::now).as_nanosecond();
     let standing = facts.client.map(|client| rules.lists().standing(client, now));
     let standing = standing.unwrap_or(Standing::Unlisted);
     let explanation = Explanation {
@@ -94,7 +119,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write, err: &mut dyn Write) -> io::
         client: resolved.client.map(|client| client.to_string()),
         client_how: client::how(rules.client(), args.peer, &resolved),
         notes: notes(&rules, &facts, standing),
-        rules: judge::all(&rules, &facts, standing),
+        rules: judge::all(&rules, &facts, standing, now),
     };
     if args.json {
         write_json(out, &explanation)?;
@@ -161,6 +186,12 @@ fn read_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or_else(expected)?;
     let name = name.trim().parse().map_err(|_| expected())?;
     Ok((name, value.trim().parse().map_err(|_| expected())?))
+}
+
+fn read_extra(text: &str) -> Result<(String, String), String> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| "expected NAME=VALUE, such as plan=gold".to_owned())?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn read_peer(text: &str) -> Result<Peer, String> {

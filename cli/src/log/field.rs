@@ -2,6 +2,22 @@
 
 use std::borrow::Cow;
 
+use http::HeaderValue;
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+
+/// What a field value cannot hold; the one control it can, the tab, does no harm encoded.
+const NOT_IN_VALUE: &AsciiSet = CONTROLS;
+
+/// A logged value as a header field can hold it: as it is, else with its control characters
+/// percent-encoded.
+#[must_use]
+pub fn field_value(logged: &[u8]) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(logged).ok().or_else(|| {
+        let encoded: String = percent_encode(logged, NOT_IN_VALUE).collect();
+        HeaderValue::from_str(&encoded).ok()
+    })
+}
+
 /// The field that begins after an opening quote, and what follows its closing one; `None` if it
 /// does not end. A quote after an odd number of backslashes is part of the field.
 pub(super) fn quoted(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
@@ -71,6 +87,20 @@ fn hex(digit: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_no_field_can_hold_is_encoded_and_others_stay_as_they_are() {
+        let table: [(&[u8], &[u8]); 4] = [
+            (b"Agent/1", b"Agent/1"),
+            (b"a\tb %00 \xff", b"a\tb %00 \xff"),
+            (b"a\nb\x7f\x00", b"a%0Ab%7F%00"),
+            (b"", b""),
+        ];
+        for (logged, expected) in table {
+            let value = field_value(logged).unwrap();
+            assert_eq!(value.as_bytes(), expected, "{}", logged.escape_ascii());
+        }
+    }
 
     #[test]
     fn a_quoted_field_ends_at_the_first_quote_that_is_not_escaped() {

@@ -5,24 +5,46 @@ use http::header;
 
 use super::scan::Scan;
 
-/// The key parts of a rule that the logs do not hold.
+/// What a rule looks at and the logs do not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lacking {
-    /// As the rule file writes them.
+    /// Parts of the key and of `when`, as the rule file writes them.
     pub(super) parts: Vec<String>,
-    /// A part of the key has no kind left that is held: the rule cannot be replayed.
+    /// A part has no kind left that is held: the rule cannot be replayed.
     pub(super) unusable: bool,
+    /// What only overrides ask for.
+    pub(super) of_overrides: Vec<String>,
 }
 
 impl Lacking {
     pub(super) fn of(rule: &Rule, scan: &Scan) -> Self {
         let mut lacking = Lacking::default();
-        for kinds in rule.key.parts() {
-            let missing = || kinds.iter().filter(|kind| !is_held(kind, rule, scan));
-            lacking.parts.extend(missing().map(PartKind::to_string));
-            lacking.unusable |= missing().count() == kinds.len();
+        let key = rule.key.parts().map(|kinds| kinds.iter().collect());
+        let when = rule.when.iter().map(|condition| condition.kinds().collect());
+        for kinds in key.chain(when) {
+            let kinds: Vec<&PartKind> = kinds;
+            let missing: Vec<String> = not_held(&kinds, rule, scan).collect();
+            lacking.unusable |= missing.len() == kinds.len();
+            add(&mut lacking.parts, missing);
+        }
+        for condition in rule.overrides.iter().flat_map(|terms| &terms.when) {
+            let kinds: Vec<&PartKind> = condition.kinds().collect();
+            add(&mut lacking.of_overrides, not_held(&kinds, rule, scan));
         }
         lacking
+    }
+}
+
+fn not_held(kinds: &[&PartKind], rule: &Rule, scan: &Scan) -> impl Iterator<Item = String> {
+    kinds.iter().filter(|kind| !is_held(kind, rule, scan)).map(ToString::to_string)
+}
+
+/// Adds those that are not there already.
+fn add(parts: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
+    for part in more {
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
     }
 }
 

@@ -6,10 +6,8 @@
 
 mod held;
 mod logged;
-mod order;
 mod report;
 mod scan;
-mod source;
 mod tally;
 mod text;
 
@@ -18,18 +16,20 @@ use std::{
     path::PathBuf,
 };
 
-use hotgate_detector::{Config, Engine, Outcome, Time};
-use hotgate_rules::RuleSet;
+use hotgate_detector::{Config, Decision, Engine, Outcome, Time};
+use hotgate_rules::{Action, RuleSet};
 use http::StatusCode;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{Status, log::Line, rule_file, write_json};
+use crate::{
+    Status,
+    log::{Line, RUN_LINES, Sorted, Sorter, Source},
+    rule_file, write_json,
+};
 use held::Lacking;
 use logged::Logged;
-use order::{RUN_LINES, Sorted, Sorter};
 use report::Report;
 use scan::Scan;
-use source::Source;
 use tally::{KEYS_LISTED_MAX, Tally};
 
 /// Run access logs through rules: what would have been refused, when, to whom.
@@ -148,7 +148,11 @@ fn decide(
         let decision = engine.decide(&facts, now);
         tally.decided(engine.rules(), &facts, &decision, now);
         if decision.refusal.is_none() {
-            engine.settle(decision.charges, outcome(line.status), now);
+            let outcome = match is_answered(engine.rules(), &decision) {
+                true => Outcome::Answered,
+                false => outcome(line.status),
+            };
+            engine.settle(decision.charges, outcome, now);
         }
         progress.inc(entry.place().length as u64);
     }
@@ -173,6 +177,15 @@ fn count_matched(
         progress.inc(log.bytes);
     }
     Ok(())
+}
+
+/// Whether a handler of the service would have answered instead of what the log tells.
+fn is_answered(rules: &RuleSet, decision: &Decision) -> bool {
+    decision
+        .findings
+        .iter()
+        .filter(|finding| finding.acts)
+        .any(|finding| matches!(rules.rules()[finding.index].action, Action::Handler(_)))
 }
 
 /// What the gate would have seen: a client that left before its answer has no status in Apache's log

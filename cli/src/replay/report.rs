@@ -9,7 +9,6 @@ use super::{
     scan::{BadLine, Scan},
     tally::{KeyTally, RuleTally, Tally},
 };
-use crate::sentence;
 
 /// What a replay found.
 #[derive(Debug, Serialize)]
@@ -38,6 +37,9 @@ pub(super) struct RuleReport {
     /// `null`, as is `refused`, where the log does not hold what the rule counts by.
     pub(super) matched: Option<u64>,
     pub(super) refused: Option<u64>,
+    /// Requests that a tag marked or a handler answered; left out for rules that refuse.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) acted: Option<u64>,
     /// Requests that matched but lacked the key.
     pub(super) unkeyed: u64,
     /// Keys that lost a count in use because the rule's table was full.
@@ -46,10 +48,13 @@ pub(super) struct RuleReport {
     pub(super) keys: Vec<KeyReport>,
     /// Refusals of keys beyond those listed.
     pub(super) refused_unlisted: u64,
-    /// Key parts that the log does not hold. The rule was replayed by its fallbacks, or not at all
+    /// Parts of the key and of `when` that the log does not hold. The rule was replayed by its fallbacks, or not at all
     /// (then `matched` is `null`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_in_log: Vec<String>,
+    /// What overrides ask for and the log does not hold: they were left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) overrides_not_in_log: Vec<String>,
 }
 
 /// What one key was refused.
@@ -73,14 +78,16 @@ impl Report {
             RuleReport {
                 name: rule.name.to_string(),
                 action: rule.action.name(),
-                mode: sentence::mode_name(rule.mode.min(rules.mode())),
+                mode: rule.mode.min(rules.mode()).name(),
                 matched: shown(counts.matched),
                 refused: shown(tally.refused),
+                acted: shown(tally.acted).filter(|_| !rule.action.refuses()),
                 unkeyed: counts.unkeyed,
                 evicted_live: counts.evicted_live,
                 keys: keys(tally),
                 refused_unlisted: tally.unlisted,
                 not_in_log: lacking.parts,
+                overrides_not_in_log: lacking.of_overrides,
             }
         });
         Report {

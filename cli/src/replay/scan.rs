@@ -6,12 +6,8 @@ use hotgate_detector::Time;
 use hotgate_rules::ClientConfig;
 use serde::Serialize;
 
-use super::{
-    logged,
-    order::Entry,
-    source::{LINE_BYTES_MAX, Source},
-};
-use crate::log::{Line, Unparsed};
+use super::logged;
+use crate::log::{Entry, LINE_BYTES_MAX, Line, Source, Unparsed};
 
 /// Unparsed lines that are shown.
 const BAD_LINES_SHOWN: usize = 3;

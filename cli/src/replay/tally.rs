@@ -25,6 +25,8 @@ pub(super) struct Tally {
 #[derive(Debug, Default)]
 pub(super) struct RuleTally {
     pub(super) refused: u64,
+    /// Requests that its tag marked or its handler answered.
+    pub(super) acted: u64,
     /// Refusals of keys that are not listed.
     pub(super) unlisted: u64,
     /// By the printed key.
@@ -55,10 +57,13 @@ impl Tally {
         decision: &Decision,
         now: Time,
     ) {
-        for finding in decision.findings.iter().filter(|finding| finding.refuses.is_some()) {
-            let rule = &rules.rules()[finding.index];
-            let key = printed(rule, facts);
-            self.rules[finding.index].refuse(key, now, self.keys_max);
+        for finding in &decision.findings {
+            let (rule, tally) = (&rules.rules()[finding.index], &mut self.rules[finding.index]);
+            if finding.refuses.is_some() {
+                tally.refuse(printed(rule, facts), now, self.keys_max);
+            } else if !rule.action.refuses() && decision.refusal.is_none() {
+                tally.acted += 1;
+            }
         }
     }
 
@@ -83,8 +88,10 @@ impl Tally {
             standing => standing,
         };
         for index in applying(&matched, standing) {
-            if !self.rules[index].keys.is_empty() {
-                self.rules[index].count(&rules.rules()[index], facts);
+            let rule = &rules.rules()[index];
+            let is_on = || rule.period.covers(now.as_nanos().into()) && rule.holds(facts);
+            if !self.rules[index].keys.is_empty() && is_on() {
+                self.rules[index].count(rule, facts);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table, presets};
-use hotgate_rules::{Mode, Rule, RuleSet};
+use hotgate_rules::{Action, Mode, Rule, RuleSet};
 
 use super::{
     report::{KeyReport, Report, RuleReport},
@@ -105,12 +105,21 @@ fn write_rule(
     if !parts.is_empty() {
         writeln!(out, "  this log does not hold {parts}; replayed by what stands in for it")?;
     }
+    if !found.overrides_not_in_log.is_empty() {
+        let parts = found.overrides_not_in_log.join(", ");
+        writeln!(out, "  this log does not hold {parts}; overrides by it were left out")?;
+    }
     let would = match rule.mode.min(file_mode) {
-        Mode::Enforce => "refused",
-        Mode::Observe => "would have refused",
+        Mode::Enforce => "",
+        Mode::Observe => "would have ",
         Mode::Off => return writeln!(out, "  off: not evaluated"),
     };
-    write!(out, "  matched {matched}, {would} {refused}")?;
+    write!(out, "  matched {matched}")?;
+    match (&rule.action, found.acted) {
+        (Action::Tag(_), Some(acted)) => write!(out, ", {would}marked {acted}")?,
+        (_, Some(acted)) => write!(out, ", {would}answered {acted}")?,
+        (_, None) => write!(out, ", {would}refused {refused}")?,
+    }
     match found.keys.len() {
         0 => writeln!(out)?,
         keys => writeln!(out, ", of {}", plural(keys as u64, "key"))?,

@@ -66,6 +66,62 @@ fn a_valid_file_is_said_rule_by_rule_with_its_sustained_rates() {
     );
 }
 
+const MORE: &str = r#"
+app = "shop"
+
+[[rule]]
+name = "free"
+when = { "x:plan" = ["free", "tri*"], host = "shop.example" }
+key = ["user|client"]
+over = "100/1m"
+throttle = { pace = "1/2s", burst = 5 }
+respond = { status = 503, content_type = "text/html", body_file = "busy.html" }
+fields = true
+from = 2026-11-27T00:00:00+01:00
+until = 2026-11-30T00:00:00Z
+
+[[rule]]
+name = "readers"
+key = ["client"]
+count = { status = [404] }
+over = "20/1m"
+tag = { header = "X-Reader" }
+mode = "observe"
+
+[[rule]]
+name = "maze"
+match = "/wp-admin/{*rest}"
+when = { bearer = "s3cret" }
+key = []
+always = true
+handler = "maze"
+"#;
+
+#[test]
+fn facts_paces_tags_handlers_answers_and_dates_are_said() {
+    let rules = file(MORE);
+    let run = hotgate(["check", arg(rules.path())]);
+    assert_eq!(run.status, Status::Done, "{}", run.err);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "free: every request when x:plan is free or tri* and host is shop.example, by \
+             user|client: more than 100 in any 1m (sustained: 1.666 a second) slow the key to 30 a \
+             minute, 5 at once, the rest 503; refusals are answered by its own busy.html; admitted \
+             answers tell what is left; at the inner door, if there is one; from \
+             2026-11-26T23:00:00Z until 2026-11-30T00:00:00Z",
+            "readers: every request, by client: 20 responses with 404 in any 1m (sustained: 20 a \
+             minute) mark the key's requests with x-reader (observes: nothing is done)",
+            "maze: /wp-admin/{*rest} when bearer is a value that is not shown, as one budget: \
+             every one is answered by the handler maze",
+            "the service registers .user(f), .extractor(\"plan\", f), .handler(\"maze\", f)",
+        ]
+    );
+    let json = hotgate(["check", "--json", arg(rules.path())]).json();
+    assert_eq!(json["registered"][0], ".user(f)");
+}
+
 #[test]
 fn every_error_is_said_with_its_place_and_the_exit_status_is_2() {
     let rules = file("app = \"Shop!\"\n[[rule]]\nname = \"a\"\nkey = [\"clint\"]\nover = \"10\"\n");

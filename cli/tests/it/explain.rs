@@ -229,3 +229,73 @@ fn a_request_header_or_peer_that_cannot_be_read_is_bad_usage() {
         assert!(run.err.contains("expected"), "{args:?}: {}", run.err);
     }
 }
+
+const SERVICE: &str = r#"
+app = "shop"
+
+[[rule]]
+name = "plan"
+when = { "x:plan" = ["free", "trial"] }
+key = ["user|client"]
+over = "10/1m"
+block = { for = "15m" }
+show_key = true
+  [[rule.override]]
+  when = { user = "ada" }
+  block.for = "1h"
+  [[rule.override]]
+  when = { "x:plan" = "trial" }
+  exempt = true
+
+[[rule]]
+name = "sale"
+key = ["client"]
+over = "5/1m"
+throttle = {}
+from = 2026-11-27T00:00:00Z
+until = 2026-11-30T00:00:00Z
+"#;
+
+fn judged_by(rules: &str, args: &[&str], rule: &str) -> (bool, Option<String>, String) {
+    let rules = file(rules);
+    let base =
+        ["explain", "--json", "--rules", arg(rules.path()), "GET /", "--peer", "203.0.113.9"];
+    let run = hotgate(base.iter().chain(args));
+    assert_eq!(run.status, Status::Done, "{}", run.err);
+    let json = run.json();
+    let found = json["rules"].as_array().unwrap().iter().find(|found| found["name"] == rule);
+    let found = found.unwrap();
+    let text = |member: &str| found[member].as_str().map(str::to_owned);
+    (found["applies"].as_bool().unwrap(), text("key"), text("why").unwrap_or_default())
+}
+
+#[test]
+fn what_the_service_would_say_can_be_given() {
+    let plan = |args: &[&str]| judged_by(SERVICE, args, "plan");
+    let unmet = "it asks that x:plan is free or trial; --x plan=VALUE says what the service would";
+    assert_eq!(plan(&[]), (false, None, unmet.to_owned()));
+    assert_eq!(plan(&["--x", "plan=gold"]), (false, None, unmet.to_owned()));
+    let (applies, key, why) = plan(&["--x", "plan=free"]);
+    assert_eq!((applies, key.as_deref(), &*why), (true, Some("client=203.0.113.9"), ""));
+    let (applies, key, why) = plan(&["--x", "plan=free", "--user", "ada"]);
+    assert_eq!((applies, key.as_deref()), (true, Some("user=ada")));
+    assert_eq!(why, "an override as user is ada: hot requests block for 1h with 403");
+    let (applies, _, why) = plan(&["--x", "a=b", "--x", "plan=trial"]);
+    assert_eq!((applies, &*why), (false, "an override exempts such requests"));
+    let rules = file(SERVICE);
+    let run = hotgate(["explain", "--rules", arg(rules.path()), "GET /", "--x", "plan"]);
+    assert_eq!(run.status, Status::Usage);
+    assert!(run.err.contains("expected NAME=VALUE"), "{}", run.err);
+}
+
+#[test]
+fn a_rule_for_a_time_is_judged_at_the_time_that_is_given() {
+    for (at, applies, expected) in [
+        ("2026-11-26T23:59:59Z", false, "it is off until 2026-11-27T00:00:00Z"),
+        ("2026-11-27T01:00:00+01:00", true, ""),
+        ("2026-11-30T00:00:00Z", false, "it is off since 2026-11-30T00:00:00Z"),
+    ] {
+        let (on, _, why) = judged_by(SERVICE, &["--at", at], "sale");
+        assert_eq!((on, &*why), (applies, expected), "{at}");
+    }
+}

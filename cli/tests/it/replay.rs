@@ -274,3 +274,69 @@ fn the_text_shows_the_top_keys_only() {
     assert!(shown[0].contains("client=203.0.113.4") && shown[1].contains("client=203.0.113.3"));
     assert!(text.contains("and 3 keys more"), "{text}");
 }
+
+#[test]
+fn a_rule_for_a_time_is_replayed_by_the_time_of_the_log() {
+    let rules = format!("{RULE}from = 2015-05-17T10:00:04Z\nuntil = 2015-05-17T10:00:08Z\n");
+    let log: String = (0..10).map(|second| line("203.0.113.9", second)).collect();
+    let json = replay(&rules, &[&log], &["--json"]).json();
+    let rule = &json["rules"][0];
+    assert_eq!((rule["matched"].as_u64(), rule["refused"].as_u64()), (Some(4), Some(2)), "{json}");
+    let key = &rule["keys"][0];
+    assert_eq!(key["matched"], 4, "of a key too, only what the rule saw");
+    assert_eq!(key["first"], "2015-05-17T10:00:06Z");
+}
+
+#[test]
+fn what_only_the_service_knows_is_not_in_a_log_and_said_to_be_missing() {
+    let rule = |name: &str, lines: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nover = \"2/10s\"\nthrottle = {{}}\n{lines}\n")
+    };
+    let rules = [
+        "app = \"t\"\n".to_owned(),
+        rule("user", "key = [\"user\", \"x:tenant\"]"),
+        rule("fallback", "key = [\"user|client\"]"),
+        rule("when", "key = [\"client\"]\nwhen = { \"x:plan\" = \"free\", method = \"GET\" }"),
+        rule(
+            "override",
+            "key = [\"client\"]\noverride = [{ when = { \"x:plan\" = \"gold\" }, over = \"9/10s\" }]",
+        ),
+        rule("get", "key = [\"client\"]\nwhen = { method = \"GET\" }"),
+        rule("post", "key = [\"client\"]\nwhen = { method = \"POST\" }"),
+    ]
+    .concat();
+    let log: String = (0..4).map(|second| line("203.0.113.9", second)).collect();
+    let json = replay(&rules, &[&log], &["--json"]).json();
+    let said: Vec<_> = json["rules"].as_array().unwrap().iter().collect();
+    let refused: Vec<_> = said.iter().map(|rule| rule["refused"].as_u64()).collect();
+    assert_eq!(refused, [None, Some(2), None, Some(2), Some(2), Some(0)], "{json}");
+    assert_eq!(said[0]["not_in_log"], serde_json::json!(["user", "x:tenant"]));
+    assert_eq!(said[1]["not_in_log"], serde_json::json!(["user"]));
+    assert_eq!(said[2]["not_in_log"], serde_json::json!(["x:plan"]));
+    assert_eq!(said[3]["overrides_not_in_log"], serde_json::json!(["x:plan"]));
+    let text = replay(&rules, &[&log], &[]).out;
+    for line in [
+        "this log does not hold user, x:tenant; rule user was not replayed",
+        "  this log does not hold user; replayed by what stands in for it",
+        "this log does not hold x:plan; rule when was not replayed",
+        "  this log does not hold x:plan; overrides by it were left out",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\nin\n{text}");
+    }
+}
+
+#[test]
+fn what_tags_and_handlers_would_do_is_counted() {
+    let tag = RULE.replace("throttle = {}", "tag = { header = \"x-hot\" }");
+    let log: String = (0..6).map(|second| line("203.0.113.9", second)).collect();
+    let run = replay(&tag, &[&log], &[]);
+    assert!(run.out.contains("  matched 6, marked 4\n"), "{}", run.out);
+    let handler = RULE.replace("throttle = {}", "handler = \"maze\"\nmode = \"observe\"");
+    let run = replay(&handler, &[&log], &[]);
+    assert!(run.out.contains("  matched 6, would have answered 4\n"), "{}", run.out);
+    let json = replay(&tag, &[&log], &["--json"]).json();
+    assert_eq!(
+        (json["rules"][0]["acted"].as_u64(), json["rules"][0]["refused"].as_u64()),
+        (Some(4), Some(0))
+    );
+}

@@ -15,8 +15,6 @@ const GENERATION: usize = 2;
 /// nothing.
 #[derive(Debug)]
 pub(super) struct Arena {
-    /// Tells it from those before and after; it wraps, and no more than two are in use at once.
-    pub(super) number: u8,
     words: Box<[AtomicU32]>,
     /// Words of a place.
     stride: usize,
@@ -32,12 +30,12 @@ pub(super) struct Words<'a> {
 
 impl Arena {
     /// Room for a ring of any of these limits at every place.
-    pub(super) fn new(number: u8, lines: usize, limits: &[Limit], responses: bool) -> Self {
+    pub(super) fn new(lines: usize, limits: &[Limit], responses: bool) -> Self {
         let head = if responses { GENERATION + 1 } else { LIMIT + 1 };
         let ring = limits.iter().map(|limit| limit.ring_len()).max().unwrap_or(1);
         let stride = head + ring as usize;
         let words = bytemuck::allocation::zeroed_slice_box(lines * usize::from(WAYS) * stride);
-        Arena { number, words, stride, head }
+        Arena { words, stride, head }
     }
 
     /// A larger one for these limits, unless this one has the room.
@@ -45,7 +43,7 @@ impl Arena {
         let responses = self.head > LIMIT + 1;
         let ring = limits.iter().map(|limit| limit.ring_len()).max().unwrap_or(1);
         let fits = self.head + ring as usize <= self.stride;
-        (!fits).then(|| Arena::new(self.number.wrapping_add(1), lines, limits, responses))
+        (!fits).then(|| Arena::new(lines, limits, responses))
     }
 
     pub(super) fn of(&self, place: usize) -> Words<'_> {

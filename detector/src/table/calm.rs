@@ -75,7 +75,7 @@ impl Table {
     /// Whether the key at a place of a locked line is calm.
     #[inline]
     fn is_calm(&self, line: &Line, index: usize, way: u8, limit: Limit, now: Time) -> bool {
-        if line.arena.load(Relaxed) != self.arena.number || line.is_hot(way) {
+        if line.number.load(Relaxed) != self.number || line.is_hot(way) {
             return false;
         }
         let place = &line.places[usize::from(way)];

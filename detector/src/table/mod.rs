@@ -12,9 +12,11 @@
 //! top-k and frequency estimation", 2017); the newcomer starts from zero. A key at its limit, under a
 //! verdict or with pending requests is passed over while another can give way.
 //!
-//! Engines that follow one another share lines. Where limits change by a reload, a ring may need more
-//! room than the arena gives it: the lines' words then move to a new arena, each line's when it is
-//! next locked, and a ring that was written for another limit is rewritten when its key comes again.
+//! Engines that follow one another share lines. Where limits change by a reload, the lines pass to the
+//! table that follows, each when it is next locked by it, and a ring that was written for another limit
+//! is rewritten when its key comes again. A ring may need more room than the arena gives it: then the
+//! lines' words move to a new arena on the way. A thread that the reload overtakes in mid-decision finds
+//! that a line is not its table's any more, and goes on by the table that follows.
 
 mod arena;
 mod calm;
@@ -25,7 +27,7 @@ mod tests;
 use std::{
     num::NonZeroU32,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{
             AtomicU8, AtomicU32,
             Ordering::{Acquire, Relaxed, Release},
@@ -52,8 +54,12 @@ const SPINS_MAX: u32 = 100;
 pub(crate) struct Table {
     lines: Arc<[Line]>,
     arena: Arc<Arena>,
-    /// Where the words of some lines may still be.
-    previous: Option<Arc<Arena>>,
+    /// Tells its lines from those of the tables before and after; it wraps.
+    number: u8,
+    /// Whose some lines may still be, and where their words are.
+    previous: Option<(u8, Arc<Arena>)>,
+    /// The table that follows, once there is one; clones of a table have one in common.
+    next: Arc<OnceLock<Table>>,
     pub(crate) ticks: Ticks,
     /// The rule's own limit, by which the counts of strangers are compared.
     limit: Limit,
@@ -70,8 +76,9 @@ struct Line {
     /// A bit for each place whose key may be under a verdict. Without it a key that has a place is
     /// under none, and the verdicts need not be asked.
     hot: AtomicU8,
-    /// The number of the arena in which the words of its places are.
-    arena: AtomicU8,
+    /// The number of the table whose it is: in that one's arena are the words of its places, written
+    /// for that one's limits.
+    number: AtomicU8,
     places: [Place; WAYS as usize],
 }
 
@@ -99,36 +106,47 @@ impl Table {
     ) -> Self {
         // One line more, so that the last one has a next.
         let lines: Arc<[Line]> = (0..=keys.get()).map(|_| Line::default()).collect();
-        let arena = Arena::new(0, lines.len(), limits, responses).into();
-        Table { lines, arena, previous: None, ticks, limit: limits[0], varies }
+        let arena = Arena::new(lines.len(), limits, responses).into();
+        let (previous, next) = (None, Arc::default());
+        Table { lines, arena, number: 0, previous, next, ticks, limit: limits[0], varies }
     }
 
-    /// The same keys with other limits. Lock no line by the old table once this one is in use.
+    /// The same keys with other limits, in the table that follows this one; there is but one.
     pub(crate) fn with_limits(&self, limits: &[Limit]) -> Self {
-        let mut table = Table { limit: limits[0], varies: true, ..self.clone() };
         self.settle();
-        table.previous = None;
-        if let Some(arena) = self.arena.grown(self.lines.len(), limits) {
-            table.previous = Some(Arc::clone(&self.arena));
-            table.arena = arena.into();
-        }
+        let grown = self.arena.grown(self.lines.len(), limits).map(Arc::new);
+        let table = Table {
+            lines: Arc::clone(&self.lines),
+            arena: grown.unwrap_or_else(|| Arc::clone(&self.arena)),
+            number: self.number.wrapping_add(1),
+            previous: Some((self.number, Arc::clone(&self.arena))),
+            next: Arc::default(),
+            ticks: self.ticks,
+            limit: limits[0],
+            varies: true,
+        };
+        let first = self.next.set(table.clone()).is_ok();
+        debug_assert!(first, "a table is followed once");
         table
     }
 
-    /// Moves what still stands in the arena before, so that it is free to go.
+    /// Takes over the lines that are still the table's before, so that its arena is free to go.
     pub(crate) fn settle(&self) {
-        let Some(previous) = &self.previous else { return };
-        for index in 0..self.lines.len() {
-            let line = self.lines[index].lock();
-            self.move_words(&line, index, previous);
+        if self.previous.is_some() {
+            for index in 0..self.lines.len() {
+                self.take_over(&self.lines[index].lock(), index);
+            }
         }
     }
 
     /// Forgets the events of all keys.
     pub(crate) fn clear(&self) {
+        if let Some(next) = self.next.get() {
+            return next.clear();
+        }
         for index in 0..self.lines.len() {
             let line = self.lines[index].lock();
-            if self.is_current(&line, index) {
+            if self.take_over(&line, index) {
                 for way in 0..WAYS {
                     line.0.places[usize::from(way)].state.store(0, Relaxed);
                     self.arena.of(place_index(index, way)).next_generation();
@@ -137,38 +155,43 @@ impl Table {
         }
     }
 
-    /// Whether the words of a locked line are where this table looks for them; moves them if it can.
-    /// Not where a table that follows this one has moved them on: what is counted by this one then is
-    /// lost, which is the case only for threads that a reload overtakes in mid-decision.
-    fn is_current(&self, line: &Locked<'_>, index: usize) -> bool {
-        if line.0.arena.load(Relaxed) == self.arena.number {
-            return true;
-        }
-        self.previous.as_ref().is_some_and(|previous| self.move_words(line, index, previous))
+    /// Whether a locked line is this table's, or becomes it now. Not if a table that follows has it.
+    #[inline]
+    fn take_over(&self, line: &Locked<'_>, index: usize) -> bool {
+        line.0.number.load(Relaxed) == self.number || self.take_from_previous(line, index)
     }
 
     #[cold]
-    fn move_words(&self, line: &Locked<'_>, index: usize, previous: &Arena) -> bool {
-        let number = line.0.arena.load(Relaxed);
-        if number == previous.number {
-            for way in 0..WAYS {
-                previous.copy(place_index(index, way), &self.arena);
+    fn take_from_previous(&self, line: &Locked<'_>, index: usize) -> bool {
+        let Some((number, arena)) = &self.previous else { return false };
+        let is_theirs = line.0.number.load(Relaxed) == *number;
+        if is_theirs {
+            if !Arc::ptr_eq(arena, &self.arena) {
+                (0..WAYS).for_each(|way| arena.copy(place_index(index, way), &self.arena));
             }
-            line.0.arena.store(self.arena.number, Relaxed);
+            line.0.number.store(self.number, Relaxed);
         }
-        line.0.arena.load(Relaxed) == self.arena.number
+        is_theirs
     }
 
     /// Locks what a key's count needs, and finds it.
     pub(crate) fn lock(&self, hash: u64, limit: Limit, now: Time) -> Row<'_> {
         let hash = hash.max(1);
         let home = self.home(hash);
-        let mut row = Row::new(self, hash, home, self.lines[home].lock());
-        row.find(now);
-        if self.varies {
-            row.fit(limit, now);
+        let mut table = self;
+        loop {
+            let mut row = Row::new(table, hash, home, table.lines[home].lock());
+            let found = row.find(now);
+            match table.next.get() {
+                Some(next) if !found => table = next,
+                _ => {
+                    if table.varies {
+                        row.fit(limit, now);
+                    }
+                    return row;
+                }
+            }
         }
-        row
     }
 
     fn home(&self, hash: u64) -> usize {

@@ -30,18 +30,19 @@ impl<'t> Row<'t> {
         Row { table, hash, home, place: None, vacant: None, line, next: None }
     }
 
-    pub(super) fn find(&mut self, now: Time) {
-        if !self.table.is_current(&self.line, self.home) {
-            return;
+    /// False where the lines are a later table's.
+    pub(super) fn find(&mut self, now: Time) -> bool {
+        if !self.table.take_over(&self.line, self.home) {
+            return false;
         }
         self.search(0, now);
         let overflowed = self.line.0.overflowed.load(Relaxed) != 0;
         if self.place.is_some() || (self.vacant.is_some() && !overflowed) {
-            return;
+            return true;
         }
         let next = self.table.lines[self.home + 1].lock();
-        if !self.table.is_current(&next, self.home + 1) {
-            return;
+        if !self.table.take_over(&next, self.home + 1) {
+            return false;
         }
         let line = self.next.insert(next).0;
         self.search(WAYS, now);
@@ -49,6 +50,7 @@ impl<'t> Row<'t> {
         if overflowed && !hashes.any(|hash| hash != 0 && self.table.home(hash) == self.home) {
             self.line.0.overflowed.store(0, Relaxed);
         }
+        true
     }
 
     /// Rewrites the key's ring if it was written for another limit.
@@ -197,14 +199,14 @@ impl<'t> Row<'t> {
             }
             self.place = Some(at);
             // Who comes back while a verdict stands is known by it.
-            self.mark_hot((room.standing)(self.hash).is_some());
+            self.mark_hot(room.unsure || (room.standing)(self.hash).is_some());
         }
         self.place
     }
 
     /// The place that gives way to a newcomer, if one does. Both lines are locked.
     fn make_room(&self, now: Time, room: &mut Room<'_>) -> Option<u8> {
-        // A full home means that the next line was searched, unless its words have moved on.
+        // A full home means that the next line was searched.
         self.next.as_ref()?;
         let places = 0..2 * WAYS;
         let free = |at: &u8| {
@@ -302,6 +304,8 @@ impl Place {
 pub(crate) struct Room<'a> {
     /// What stands for a key.
     pub(crate) standing: &'a dyn Fn(u64) -> Option<Standing>,
+    /// Verdicts may stand that are not told of here.
+    pub(crate) unsure: bool,
     /// Keys that lost a count in use.
     pub(crate) evicted_live: u64,
     /// Keys at their limit or under a verdict that lost their count.

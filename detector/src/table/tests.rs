@@ -15,7 +15,13 @@ fn table(keys: u32, n: u32, window: Duration) -> Table {
 
 /// A room in which no verdict stands, and its counts.
 fn room<T>(act: impl FnOnce(&mut Room<'_>) -> T) -> (T, [u64; 3]) {
-    let mut room = Room { standing: &|_| None, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+    let mut room = Room {
+        unsure: false,
+        standing: &|_| None,
+        evicted_live: 0,
+        evicted_limited: 0,
+        untracked: 0,
+    };
     let acted = act(&mut room);
     (acted, [room.evicted_live, room.evicted_limited, room.untracked])
 }
@@ -344,7 +350,13 @@ fn a_flood_pushes_out_no_key_under_a_verdict_and_none_that_waits_for_a_response(
     let ticks = Ticks::new(Duration::from_secs(60));
     let table = Table::new(NonZeroU32::MIN, ticks, &limits, true, false);
     let standing = |hash| (hash == HOT).then_some(Standing::Hot { wait: None });
-    let mut room = Room { standing: &standing, evicted_live: 0, evicted_limited: 0, untracked: 0 };
+    let mut room = Room {
+        unsure: false,
+        standing: &standing,
+        evicted_live: 0,
+        evicted_limited: 0,
+        untracked: 0,
+    };
     let at = |secs: u64| Time::from_nanos(secs * 1_000_000_000);
     table.lock(HOT, limits[0], at(1)).push(limits[0], at(1), &mut room);
     table.lock(HOT, limits[0], at(1)).mark_hot(true);

@@ -13,8 +13,8 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{
-            AtomicU32, AtomicU64,
-            Ordering::{AcqRel, Acquire, Relaxed},
+            AtomicBool, AtomicU32, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed, Release},
         },
     },
     time::Duration,
@@ -23,7 +23,8 @@ use std::{
 use hotgate_rules::{Action, Block, Pace};
 
 use crate::{
-    Change, Event, RuleCounts, Time,
+    Change, Event, Time,
+    counters::VerdictLosses,
     window::{Limit, State, Ticks, Window},
 };
 use map::Map;
@@ -62,9 +63,9 @@ pub(crate) struct Verdicts {
     /// When the next verdict may end or be said to go on: a tick has nothing to look for before.
     due: AtomicU64,
     events: Mutex<Vec<Event>>,
-    unstored: AtomicU64,
-    forgotten_blocks: AtomicU64,
-    dropped_events: AtomicU64,
+    losses: Arc<VerdictLosses>,
+    /// The rule has come to mean something else: see [`Verdicts::void`].
+    is_void: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -75,6 +76,8 @@ struct Verdict {
     until: Time,
     /// The end that was said last, and when.
     said: (Time, Time),
+    /// Whether its beginning was said; otherwise nothing is.
+    told: bool,
     repeat: u32,
     observed: bool,
     manual: bool,
@@ -85,7 +88,17 @@ impl Verdict {
     fn new(subject: Subject, kind: Kind, until: Time, now: Time) -> Self {
         let Subject { key, observed, .. } = subject;
         let said = (until, now);
-        Verdict { key, kind, since: now, until, said, repeat: 1, observed, manual: false }
+        Verdict {
+            key,
+            kind,
+            since: now,
+            until,
+            said,
+            told: false,
+            repeat: 1,
+            observed,
+            manual: false,
+        }
     }
 
     fn standing(&self, now: Time) -> Standing {
@@ -135,6 +148,23 @@ pub struct StandingVerdict {
     pub repeat: u32,
     /// Attempts in the rule's last window; of a block, which counts none, nothing.
     pub attempts: Option<u32>,
+}
+
+impl StandingVerdict {
+    /// That it ends because the rule came to mean something else, or went.
+    pub(crate) fn voided(&self, now: Time) -> Event {
+        Event {
+            rule: Arc::clone(&self.rule),
+            action: self.action,
+            key: Arc::clone(&self.key),
+            change: Change::Voided,
+            since: self.since,
+            until: now,
+            observed: self.observed,
+            manual: self.manual,
+            repeat: self.repeat,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -197,6 +227,7 @@ impl Verdicts {
         ticks: Ticks,
         window: Duration,
         capacity: u32,
+        losses: Arc<VerdictLosses>,
     ) -> Self {
         Verdicts {
             rule,
@@ -207,32 +238,20 @@ impl Verdicts {
             past: Map::new(capacity),
             due: AtomicU64::new(u64::MAX),
             events: Mutex::default(),
-            unstored: AtomicU64::new(0),
-            forgotten_blocks: AtomicU64::new(0),
-            dropped_events: AtomicU64::new(0),
+            losses,
+            is_void: AtomicBool::new(false),
         }
     }
 
-    /// Adds what the verdicts counted.
-    pub(crate) fn add_to(&self, counts: RuleCounts) -> RuleCounts {
-        RuleCounts {
-            unstored_verdicts: self.unstored.load(Relaxed),
-            forgotten_blocks: self.forgotten_blocks.load(Relaxed),
-            dropped_events: self.dropped_events.load(Relaxed),
-            standing_verdicts: u64::from(self.standing.len()),
-            ..counts
-        }
+    /// How many stand.
+    pub(crate) fn len(&self) -> u32 {
+        self.standing.len()
     }
 
-    /// Goes on with what another counted: totals belong to the rule's name.
-    pub(crate) fn count_on_from(&self, other: &Verdicts) {
-        for (own, other) in [
-            (&self.unstored, &other.unstored),
-            (&self.forgotten_blocks, &other.forgotten_blocks),
-            (&self.dropped_events, &other.dropped_events),
-        ] {
-            own.fetch_add(other.load(Relaxed), Relaxed);
-        }
+    /// Whether these are no more the verdicts of the rule, but only of threads that a reload overtakes
+    /// in mid-decision; they know nothing of those that stand now.
+    pub(crate) fn is_void(&self) -> bool {
+        self.is_void.load(Acquire)
     }
 
     /// What stands for a key; next to nothing where no verdict stands at all.
@@ -241,6 +260,32 @@ impl Verdicts {
             return None;
         }
         let verdict = self.standing.map.get(&hash).filter(|verdict| verdict.until > now)?;
+        Some(verdict.standing(now))
+    }
+
+    /// What stands for a key whose pace is now this one, if it has one.
+    pub(crate) fn standing_at(&self, hash: u64, action: &Action, now: Time) -> Option<Standing> {
+        if self.standing.len() == 0 {
+            return None;
+        }
+        let pace = match action {
+            Action::Throttle(pace) => *pace,
+            _ => None,
+        };
+        let verdict = self.standing.map.get(&hash).filter(|verdict| verdict.until > now)?;
+        match &verdict.kind {
+            Kind::Hot { pacer, .. } if pacer.as_ref().map(|pacer| pacer.pace) != pace => {}
+            _ => return Some(verdict.standing(now)),
+        }
+        drop(verdict);
+        let mut verdict = self.standing.map.get_mut(&hash)?;
+        if let Kind::Hot { pacer, .. } = &mut verdict.kind {
+            let changed = pace.and_then(|pace| match pacer {
+                Some(pacer) => pacer.at(pace, now),
+                None => Pacer::new(pace),
+            });
+            *pacer = changed.map(Box::new);
+        }
         Some(verdict.standing(now))
     }
 
@@ -336,6 +381,21 @@ impl Verdicts {
         true
     }
 
+    /// Goes on with an operator's verdict, which was said when it began; false if there is no room, or
+    /// one stands already.
+    pub(crate) fn go_on(&self, subject: Subject, stood: &StandingVerdict) -> bool {
+        let hash = subject.hash;
+        if self.standing.map.contains_key(&hash) || !self.standing.reserve() {
+            return false;
+        }
+        let StandingVerdict { since, until, .. } = *stood;
+        let kind = Kind::Block { lasts: until.since(since), forget: None, extends: false };
+        let verdict = Verdict::new(subject, kind, until, since);
+        self.standing.insert_reserved(hash, Verdict { manual: true, told: true, ..verdict });
+        self.due.fetch_min(until.as_nanos(), AcqRel);
+        true
+    }
+
     /// Whether there is room for a verdict.
     pub(crate) fn is_roomy(&self) -> bool {
         self.standing.has_room()
@@ -345,7 +405,7 @@ impl Verdicts {
     /// up, so that a full table makes no refusal dear.
     pub(crate) fn has_room(&self) -> bool {
         let has_room = self.standing.has_room();
-        self.unstored.fetch_add(u64::from(!has_room), Relaxed);
+        self.losses.unstored.fetch_add(u64::from(!has_room), Relaxed);
         has_room
     }
 
@@ -359,19 +419,24 @@ impl Verdicts {
     }
 
     /// Lets a verdict stand that has room.
-    fn stand(&self, hash: u64, verdict: Verdict) {
+    fn stand(&self, hash: u64, mut verdict: Verdict) {
         let look = verdict.until.min(verdict.since.plus(GOES_ON_EVERY));
-        self.say(&verdict, Change::Began, verdict.until);
+        verdict.told = true;
+        verdict.told = self.say(&verdict, Change::Began, verdict.until);
         self.standing.insert_reserved(hash, verdict);
         self.due.fetch_min(look.as_nanos(), AcqRel);
     }
 
     /// Ends a key's verdict, whatever it is, and forgets its past blocks. Whether one stood.
     pub(crate) fn lift(&self, hash: u64, now: Time) -> bool {
-        let verdict = self.standing.remove_if(hash, |_| true);
+        let mut stood = false;
+        self.standing.remove_if(hash, |verdict| {
+            stood = self.say_lifted(verdict, now);
+            true
+        });
         // Last, for a tick that ends the verdict meanwhile makes it a past one first.
         self.past.remove_if(hash, |_| true);
-        verdict.is_some_and(|verdict| self.say_lifted(&verdict, now))
+        stood
     }
 
     /// Ends all verdicts, whatever they are, and forgets all past blocks. How many stood.
@@ -416,6 +481,7 @@ impl Verdicts {
         let mut due = Time::MAX;
         self.standing.retain(|hash, verdict| {
             if verdict.until <= now {
+                self.say(verdict, Change::Ended, verdict.until);
                 self.ended(*hash, verdict);
                 return false;
             }
@@ -437,13 +503,20 @@ impl Verdicts {
     }
 
     fn end_expired(&self, hash: u64, now: Time) {
-        if let Some(verdict) = self.standing.remove_if(hash, |verdict| verdict.until <= now) {
+        let ends = |verdict: &Verdict| {
+            let ends = verdict.until <= now;
+            if ends {
+                self.say(verdict, Change::Ended, verdict.until);
+            }
+            ends
+        };
+        if let Some(verdict) = self.standing.remove_if(hash, ends) {
             self.ended(hash, &verdict);
         }
     }
 
+    /// Remembers a block that has ended, if it makes the next one longer.
     fn ended(&self, hash: u64, verdict: &Verdict) {
-        self.say(verdict, Change::Ended, verdict.until);
         let Kind::Block { lasts, forget: Some(forget), .. } = verdict.kind else { return };
         self.past.remove_if(hash, |_| true);
         if self.past.reserve() {
@@ -451,7 +524,7 @@ impl Verdicts {
             let past = Past { lasts, repeat: verdict.repeat, forgotten };
             self.past.insert_reserved(hash, past);
         } else {
-            self.forgotten_blocks.fetch_add(1, Relaxed);
+            self.losses.forgotten_blocks.fetch_add(1, Relaxed);
         }
     }
 
@@ -485,34 +558,56 @@ impl Verdicts {
         }
     }
 
-    /// Ends all verdicts, since what they say means nothing any more, but for an operator's, which it
-    /// returns: they belong to the rule's name. All events so far go with them.
-    pub(crate) fn void(&self, now: Time) -> (Vec<StandingVerdict>, Vec<Event>) {
-        let mut by_hand = Vec::new();
-        self.standing.retain(|_, verdict| {
-            if verdict.until <= now {
-                self.say(verdict, Change::Ended, verdict.until);
-            } else if verdict.manual {
-                by_hand.push(self.shown(verdict, now));
-            } else {
-                self.say(verdict, Change::Voided, now);
+    /// Says of all verdicts that they end, since what they say means nothing any more, but of an
+    /// operator's, which it returns with their keys' hashes: they belong to the rule's name. All events
+    /// so far go with them. From now on nothing is said; but the verdicts still stand for whoever goes
+    /// by the old rules, until the new ones are in force.
+    pub(crate) fn void(&self, now: Time) -> (Vec<(u64, StandingVerdict)>, Vec<Event>) {
+        {
+            // A beginning that is being said is in time, or is not told.
+            let _saying = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            self.is_void.store(true, Release);
+        }
+        let (mut by_hand, mut events) = (Vec::new(), Vec::new());
+        for mut verdict in self.standing.map.iter_mut() {
+            if !std::mem::take(&mut verdict.told) {
+                continue;
             }
-            false
-        });
-        (by_hand, self.take_events())
+            if verdict.until <= now {
+                events.push(self.event(&verdict, Change::Ended, verdict.until));
+            } else if verdict.manual {
+                by_hand.push((*verdict.key(), self.shown(&verdict, now)));
+            } else {
+                events.push(self.event(&verdict, Change::Voided, now));
+            }
+        }
+        // What was said before comes before.
+        let mut said = self.take_events();
+        said.append(&mut events);
+        (by_hand, said)
     }
 
     fn take_events(&self) -> Vec<Event> {
         std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn say(&self, verdict: &Verdict, change: Change, until: Time) {
+    /// Says what happened to a verdict; whether it was said.
+    fn say(&self, verdict: &Verdict, change: Change, until: Time) -> bool {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        if events.len() >= EVENTS_MAX {
-            self.dropped_events.fetch_add(1, Relaxed);
-            return;
+        if !verdict.told || change == Change::Began && self.is_void() {
+            return false;
         }
-        events.push(Event {
+        let has_room = events.len() < EVENTS_MAX;
+        if has_room {
+            events.push(self.event(verdict, change, until));
+        } else {
+            self.losses.dropped_events.fetch_add(1, Relaxed);
+        }
+        has_room
+    }
+
+    fn event(&self, verdict: &Verdict, change: Change, until: Time) -> Event {
+        Event {
             rule: Arc::clone(&self.rule),
             action: self.action,
             key: Arc::clone(&verdict.key),
@@ -522,6 +617,6 @@ impl Verdicts {
             observed: verdict.observed,
             manual: verdict.manual,
             repeat: verdict.repeat,
-        });
+        }
     }
 }

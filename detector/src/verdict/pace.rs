@@ -21,6 +21,7 @@ use crate::Time;
 
 /// Says how long a key must wait for its pace. Whoever asks holds the key's line.
 pub(super) struct Pacer {
+    pub(super) pace: Pace,
     limiter: RateLimiter<NotKeyed, Store, DecisionClock, NoOpMiddleware<Nanos>>,
     arrival: Arc<Arrival>,
 }
@@ -33,7 +34,17 @@ impl Pacer {
         let store = Store(Arc::clone(&arrival));
         let clock = DecisionClock(AtomicU64::new(0));
         let limiter = RateLimiter::new(quota.allow_burst(pace.burst), store, clock);
-        Some(Pacer { limiter, arrival })
+        Some(Pacer { pace, limiter, arrival })
+    }
+
+    /// The same key's at another pace. What it owes goes on, in time, but for no longer than a whole
+    /// burst of the new pace takes: so neither a change of pace nor its return gives a burst for nothing.
+    pub(super) fn at(&self, pace: Pace, now: Time) -> Option<Self> {
+        let other = Pacer::new(pace)?;
+        let longest = (pace.rate.window / pace.rate.limit.get()).saturating_mul(pace.burst.get());
+        let agreed = self.arrival.agreed.load(Relaxed).min(now.plus(longest).as_nanos());
+        other.arrival.agreed.store(agreed, Relaxed);
+        Some(other)
     }
 
     /// When the key may go on, if not now. Nothing is charged yet.
@@ -130,6 +141,23 @@ mod tests {
         let ms = 1_000_000;
         assert_eq!(pacer.wait(Time::from_nanos(100 * ms)), Some(Time::from_nanos(500 * ms)));
         assert_eq!(passed(&pacer, (1..=1_000).map(|step| step * 10 * ms)), 20, "two a second");
+    }
+
+    #[test]
+    fn a_change_of_pace_gives_no_burst_for_nothing() {
+        let slow = pacer(1, Duration::from_secs(1), 5);
+        assert_eq!(passed(&slow, std::iter::repeat_n(0, 9)), 5);
+        let fast =
+            slow.at(pacer(100, Duration::from_secs(1), 5).pace, Time::from_nanos(0)).unwrap();
+        assert_eq!(passed(&fast, std::iter::repeat_n(0, 9)), 0, "its burst is spent");
+        let ms = 1_000_000;
+        assert_eq!(
+            fast.wait(Time::from_nanos(0)),
+            Some(Time::from_nanos(10 * ms)),
+            "its pace holds"
+        );
+        let slow = fast.at(slow.pace, Time::from_nanos(0)).unwrap();
+        assert_eq!(passed(&slow, std::iter::repeat_n(0, 9)), 4, "what it owed at most is 50 ms");
     }
 
     #[test]

@@ -20,7 +20,8 @@ fn ticks_look_again_only_when_a_verdict_may_have_changed() {
         ("{ for = \"11500ms\", extend = true }", 11),
     ] {
         let window = Duration::from_secs(1);
-        let verdicts = Verdicts::new("all".into(), "block", Ticks::new(window), window, 10);
+        let verdicts =
+            Verdicts::new("all".into(), "block", Ticks::new(window), window, 10, Arc::default());
         let subject = Subject { hash: 7, key: "client=192.0.2.1".into(), observed: false };
         verdicts.block(subject, &terms(block), at(0)).unwrap();
         verdicts.tick(at(11));

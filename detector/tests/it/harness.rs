@@ -1,16 +1,19 @@
 //! An engine made from rule text, and requests in one line each.
 
 use hotgate_detector::{Config, Decision, Engine, Outcome, Time};
-use hotgate_rules::{Facts, RequestPath, RuleSet};
+use hotgate_rules::{Extract, Facts, RequestPath, RuleSet};
 use http::{HeaderMap, Method, StatusCode};
 
-pub(crate) fn engine(rules: &str) -> Engine {
+pub(crate) const CONFIG: Config =
+    Config { table_seed: [1, 2, 3, 4], privacy_secret: [7; 16], origin_unix_nanos: 0 };
+
+pub(crate) fn rule_set(rules: &str) -> RuleSet {
     let text = format!("app = \"test\"\n{rules}");
-    let rules: RuleSet = text.parse().unwrap_or_else(|problems| panic!("{problems}\nin\n{text}"));
-    Engine::new(
-        rules,
-        Config { table_seed: [1, 2, 3, 4], privacy_secret: [7; 16], origin_unix_nanos: 0 },
-    )
+    text.parse().unwrap_or_else(|problems| panic!("{problems}\nin\n{text}"))
+}
+
+pub(crate) fn engine(rules: &str) -> Engine {
+    Engine::new(rule_set(rules), CONFIG)
 }
 
 /// One rule by client for all requests, with this limit and this action.
@@ -57,19 +60,20 @@ impl<'a> Ask<'a> {
     }
 
     pub(crate) fn decide(&self, engine: &Engine, now: Time) -> Decision {
-        engine.decide(
-            &Facts {
-                method: Some(&self.method),
-                path: RequestPath::new(self.path),
-                query: None,
-                host: None,
-                headers: &self.headers,
-                route: None,
-                client: self.client.parse().ok(),
-                extracted: &(),
-            },
-            now,
-        )
+        engine.decide(&self.facts(&()), now)
+    }
+
+    pub(crate) fn facts<'f>(&'f self, extracted: &'f dyn Extract) -> Facts<'f> {
+        Facts {
+            method: Some(&self.method),
+            path: RequestPath::new(self.path),
+            query: None,
+            host: None,
+            headers: &self.headers,
+            route: None,
+            client: self.client.parse().ok(),
+            extracted,
+        }
     }
 
     /// Decides, and settles with a status at once where the request is admitted; whether it was.

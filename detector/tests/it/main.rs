@@ -4,8 +4,10 @@
 
 mod allocations;
 mod harness;
+mod ids;
 mod oracle;
 mod parallel;
+mod reload;
 mod responses;
 mod scope;
 mod several_rules;

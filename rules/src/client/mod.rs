@@ -2,7 +2,7 @@
 
 mod hops;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use http::{HeaderMap, HeaderName, header};
 use ipnet::IpNet;
@@ -72,8 +72,18 @@ impl ClientConfig {
     /// taken from the right, trusted ones skipped: the first other one is the client; where all are
     /// trusted, the leftmost. A hop that is no address ends that walk at the last trusted address
     /// it reached, at worst the peer. Nothing else that a client sends is believed.
+    #[inline]
     #[must_use]
     pub fn resolve(&self, peer: Option<Peer>, headers: &HeaderMap) -> Resolved {
+        match peer {
+            Some(Peer::Ip(IpAddr::V4(addr))) if self.trusted.is_empty() && !is_local_v4(addr) => {
+                Resolved { client: Some(addr.into()), unusable_hop: false, untrusted_proxy: false }
+            }
+            _ => self.resolve_by_trust(peer, headers),
+        }
+    }
+
+    fn resolve_by_trust(&self, peer: Option<Peer>, headers: &HeaderMap) -> Resolved {
         let (reached, trusted) = match peer {
             None => return Resolved { client: None, unusable_hop: false, untrusted_proxy: false },
             Some(Peer::Ip(addr)) => {
@@ -139,14 +149,16 @@ fn single(peer: Option<IpAddr>, headers: &HeaderMap, name: &HeaderName) -> (Opti
 /// Whether an address is one that a proxy of one's own would have.
 fn is_local(canonical: IpAddr) -> bool {
     match canonical {
-        IpAddr::V4(addr) => {
-            let shared = addr.octets()[0] == 100 && addr.octets()[1] & 0xc0 == 64;
-            addr.is_private() || addr.is_loopback() || addr.is_link_local() || shared
-        }
+        IpAddr::V4(addr) => is_local_v4(addr),
         IpAddr::V6(addr) => {
             addr.is_loopback() || addr.is_unique_local() || addr.is_unicast_link_local()
         }
     }
+}
+
+fn is_local_v4(addr: Ipv4Addr) -> bool {
+    let shared = addr.octets()[0] == 100 && addr.octets()[1] & 0xc0 == 64;
+    addr.is_private() || addr.is_loopback() || addr.is_link_local() || shared
 }
 
 #[cfg(test)]

@@ -1,23 +1,27 @@
 //! From TOML text to a [`RuleSet`]: every value with its place, every error at once.
 //!
-//! [`reader`] takes values out of spanned tables; beside it, one file for each idea of the rule file.
-//! Each `read` reports what is wrong and goes on, so that one look at a file finds all.
+//! [`reader`] takes fields out of spanned tables, [`item`] values out of fields; beside them, one file
+//! for each idea of the rule file. Each `read` reports what is wrong and goes on, so that one look at a
+//! file finds all.
 
 mod action;
 mod block;
 mod client;
 mod count;
 mod fields;
+mod item;
 mod key;
 mod lists;
 pub(crate) mod net;
 mod overrides;
 mod pace;
 mod period;
+mod reach;
 mod reader;
 mod report;
 mod respond;
 mod rule;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -179,9 +183,11 @@ fn rules(tables: &[Fields<'_>], around: &Around<'_>, report: &mut Report<'_>) ->
     for fields in tables {
         if let Ok(rule) = rule::read(fields, client, report) {
             warnings::of_rule(&rule, fields, around, report);
-            rules.push(rule);
+            rules.push((fields, rule));
         }
     }
+    tags::check(&rules, client, report);
+    let rules: Vec<Rule> = rules.into_iter().map(|(_, rule)| rule).collect();
     if rules.len() == tables.len() { Ok(rules) } else { Err(Reported) }
 }
 

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, num::NonZeroU32};
 
 use super::{
     action::{self, Counted},
-    key,
+    key, reach,
     reader::{Fields, Item, Names},
     report::{Read, Report, Reported},
     value, when,
@@ -36,6 +36,8 @@ pub(super) struct Of<'a> {
     pub(super) action: Read<&'a action::Written>,
     pub(super) counted: Counted,
     pub(super) context: &'a key::Context<'a>,
+    /// The rule's own.
+    pub(super) when: &'a [Condition],
 }
 
 impl Of<'_> {
@@ -50,29 +52,50 @@ impl Of<'_> {
             );
             return Err(report.error(first_too_many.at, message));
         }
-        let mut overrides: Vec<Override> = Vec::with_capacity(tables.len());
+        let mut overrides: Vec<(usize, Override)> = Vec::with_capacity(tables.len());
         let mut complete = true;
         for fields in &tables {
             let same = |one: &Override, other: &Override| {
                 (&one.key, &one.when) == (&other.key, &other.when)
             };
             match one(fields, self, report) {
-                Ok(one) if overrides.iter().any(|other| same(other, &one)) => {
+                Ok(one) if overrides.iter().any(|(_, other)| same(other, &one)) => {
                     let by = if one.key.is_some() { "key" } else { "when" };
                     let message =
                         format_args!("[[rule.override]] with the {by} of an override before it");
                     report.error(fields.at, message);
                     complete = false;
                 }
-                Ok(one) => overrides.push(one),
+                Ok(one) => overrides.push((fields.at, one)),
                 Err(Reported) => complete = false,
             }
         }
-        overrides.sort_by_key(|one| {
+        overrides.sort_by_key(|(_, one)| {
             let ranks = one.key.as_ref().map(|key| key.0.iter().map(rank).collect::<Vec<_>>());
             (ranks.is_none(), ranks)
         });
+        warn_of_reach(&overrides, self.when, report);
+        let overrides = overrides.into_iter().map(|(_, one)| one).collect();
         if complete { Ok(overrides) } else { Err(Reported) }
+    }
+}
+
+/// Says which overrides can never apply; `when` is the rule's.
+fn warn_of_reach(overrides: &[(usize, Override)], when: &[Condition], report: &mut Report<'_>) {
+    for (index, (at, terms)) in overrides.iter().enumerate() {
+        let before = overrides[..index].iter().find(|(_, other)| reach::is_before(other, terms));
+        let all: Vec<&Condition> = when.iter().chain(&terms.when).collect();
+        if let Some((line, other)) = before.map(|(at, other)| (report.line(*at), other)) {
+            let why = if other.key.is_some() { "goes by key, which comes first, and" } else { "" };
+            let message = format!(
+                "[[rule.override]] never applies: the one on line {line} {why} is for all that this one is for"
+            );
+            report.warn(*at, message.replace("  ", " "));
+        } else if !terms.when.is_empty() && reach::contradict(&all) {
+            let message =
+                "[[rule.override]] never applies: no request has all that it and the rule ask for";
+            report.warn(*at, message);
+        }
     }
 }
 

@@ -42,20 +42,22 @@ pub(super) fn read(item: Item<'_>, report: &mut Report<'_>) -> Read<Respond> {
     Ok(respond)
 }
 
-/// A body and its type come together, with a status that has one.
+/// A type needs a body, and a body a status that has one.
 fn check_body(fields: &Fields<'_>, respond: &Respond, report: &mut Report<'_>) -> Read<()> {
     let bodiless = respond.status.filter(|status| BODILESS.contains(status));
     match (fields.get("content_type"), fields.get("body_file"), bodiless) {
         (_, Some(item), Some(status)) => {
-            Err(item
-                .error(report, format_args!("an answer of status {} has no body", status.as_str())))
+            let message = format_args!("an answer of status {} has no body", status.as_str());
+            return Err(item.error(report, message));
         }
-        (Some(item), None, _) => Err(item.error(report, "needs body_file beside it")),
-        (None, Some(item), None) => {
-            Err(item.error(report, "needs content_type beside it, such as \"text/html\""))
-        }
-        _ => Ok(()),
+        (Some(item), None, _) => return Err(item.error(report, "needs body_file beside it")),
+        (None, Some(item), None) => report.warn(
+            item.at,
+            "body_file: clients guess what the body is, expected content_type beside it, such as \"text/html\"",
+        ),
+        _ => {}
     }
+    Ok(())
 }
 
 fn content_type(item: Item<'_>, report: &mut Report<'_>) -> Read<HeaderValue> {

@@ -101,6 +101,7 @@ pub(super) fn read(
         trigger,
         counted,
         context: &context,
+        when: when.as_ref().ok().and_then(Option::as_deref).unwrap_or_default(),
     };
     let overrides = fields.read("override", report, |item, report| of.read(item, report));
     check_count(fields, counted, report);

@@ -1,11 +1,16 @@
 //! What is allowed but likely not meant.
 
-use super::{Around, reader::Fields, report::Report};
+use std::time::Duration;
+
+use super::{Around, reach, reader::Fields, report::Report};
 use crate::{
-    Count, KeySpec, PartKind, Pattern, Rule,
+    Action, Count, Disclose, KeySpec, PartKind, Pattern, Rate, Rule, Trigger,
     pattern::{Segment, covers_method},
     problem::Quoted,
 };
+
+/// A window shorter than this is hardly meant: `ms` was likely written for `m`.
+const WINDOW_SENSIBLE_MIN: Duration = Duration::from_millis(100);
 
 /// Warnings about one rule.
 pub(super) fn of_rule(
@@ -22,7 +27,15 @@ pub(super) fn of_rule(
             Quoted(&rule.name)
         );
         report.warn(fields.at, message);
+    } else if never_holds(rule) {
+        let message = format_args!(
+            "[[rule]] {} can never match: no request has all that match and when ask for",
+            Quoted(&rule.name)
+        );
+        report.warn(fields.at, message);
     }
+    of_window(rule, fields, report);
+    of_telling(rule, fields, report);
     let at = fields.get("key").map_or(fields.at, |item| item.at);
     if let Some(client) = around.client {
         of_key(&rule.key, at, client.ipv6_prefix, report);
@@ -33,6 +46,48 @@ pub(super) fn of_rule(
             "key: {kind} is shown under a random secret of this process, expected secret_file in [privacy] for hashes that stay the same"
         );
         report.warn(at, message);
+    }
+}
+
+fn never_holds(rule: &Rule) -> bool {
+    let when: Vec<_> = rule.when.iter().collect();
+    let patterns = rule.patterns.as_deref();
+    reach::contradict(&when)
+        || patterns.is_some_and(|patterns| reach::asks_for_other_methods(&rule.when, patterns))
+}
+
+fn of_window(rule: &Rule, fields: &Fields<'_>, report: &mut Report<'_>) {
+    let (Trigger::Over(over), Some(item)) = (rule.trigger, fields.get("over")) else { return };
+    if over.window < WINDOW_SENSIBLE_MIN {
+        let message = format_args!("over: a window of {item} is short, ms is milliseconds");
+        report.warn(item.at, message);
+    }
+    let (Action::Throttle(Some(pace)), Some(item)) = (&rule.action, fields.get("throttle")) else {
+        return;
+    };
+    // N/W against N/W, without a fraction.
+    let speed = |one: Rate, other: Rate| u128::from(one.limit.get()) * other.window.as_nanos();
+    if speed(pace.rate, over) > speed(over, pace.rate) {
+        let message = "throttle: a pace that is faster than over lets hot keys do more than others";
+        report.warn(item.at, message);
+    }
+}
+
+/// Fields about what clients are told that tell nothing, or what another one hides.
+fn of_telling(rule: &Rule, fields: &Fields<'_>, report: &mut Report<'_>) {
+    let action = rule.action.name();
+    if let (false, Some(item)) = (rule.action.refuses(), fields.get("disclose")) {
+        let message = format_args!("disclose does nothing beside {action}, which refuses nothing");
+        report.warn(item.at, message);
+    }
+    let Some(item) = fields.get("fields").filter(|_| rule.fields) else { return };
+    if !rule.action.refuses() {
+        let message =
+            format_args!("fields tells clients of a quota that {action} does not hold them to");
+        report.warn(item.at, message);
+    } else if rule.disclose == Disclose::None {
+        let message = "fields tells all clients the quota that disclose = \"none\" keeps from those it refuses";
+        report.warn(item.at, message);
     }
 }
 

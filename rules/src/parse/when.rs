@@ -6,7 +6,7 @@ use super::{
     report::{Read, Report},
     value,
 };
-use crate::{Condition, OverridePart};
+use crate::{Condition, OverridePart, PartKind, problem::Quoted};
 
 /// Values that one fact can have; each may cost every request of the rule a look.
 const VALUES_MAX: usize = 256;
@@ -33,6 +33,11 @@ fn condition(
 ) -> Read<Condition> {
     let kinds = key::kinds(entry.name, context)
         .map_err(|message| report.error(entry.at, format_args!("when: {message}")))?;
+    if kinds.contains(&PartKind::Agent) {
+        // What comes will know bots by more than the text that they give themselves.
+        let name = Quoted(entry.name);
+        return Err(report.error(entry.at, format_args!("when: {name} is not available yet")));
+    }
     let items = entry.item.list_or_one();
     if items.is_empty() || items.len() > VALUES_MAX {
         let found = items.len();

@@ -126,6 +126,7 @@ impl Segment {
 
 /// Whether a pattern's method covers a request's: the same one, or GET for HEAD, which routers
 /// answer by their GET handlers. A method that is not known is covered by none.
+#[inline(never)]
 pub(crate) fn covers_method(own: &Method, request: Option<&Method>) -> bool {
     request.is_some_and(|request| own == request || (own == Method::GET && request == Method::HEAD))
 }

@@ -1,11 +1,13 @@
 //! Whole rule files: what they are read as, what is wrong with them, what is odd.
 
+mod actions;
 mod errors;
+mod facts;
 mod random;
 mod valid;
 mod warnings;
 
-use crate::RuleSet;
+use crate::{Rule, RuleSet};
 
 /// A file of one rule: these lines from line 3 on, then whatever a rule needs and they lack.
 fn rule(lines: &str) -> String {
@@ -35,4 +37,12 @@ fn rule(lines: &str) -> String {
 /// All errors, one a line.
 fn errors(text: &str) -> String {
     text.parse::<RuleSet>().map_or_else(|problems| problems.to_string(), |_| "no error".to_owned())
+}
+
+fn read(text: &str) -> RuleSet {
+    text.parse().unwrap_or_else(|problems| panic!("{problems}\nin\n{text}"))
+}
+
+fn read_rule(lines: &str) -> Rule {
+    read(&rule(lines)).rules()[0].clone()
 }

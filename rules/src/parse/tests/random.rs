@@ -5,14 +5,54 @@ use proptest::prelude::*;
 use super::errors;
 
 /// A valid file with many of the fields, to be spoilt.
-const VALID: &str = "app = \"shop\"\n[client]\nsource = \"forwarded\"\ntrusted_proxies = [\"10.0.0.0/8\", \"unix\"]\n\
-[memory]\nkeys = 10\n[exempt]\nmatch = \"/healthz\"\n[[allow]]\nclients = [\"2001:db8::/32\"]\nrules = [\"r\"]\n\
-until = 2027-01-01T00:00:00Z\n[[rule]]\nname = \"r\"\nmatch = [\"POST /a/{id}\"]\n\
-key = [\"client/24|bearer\", \"param:id\"]\ncount = { status = [401, \"5xx\"], pending = 3 }\nover = \"10/1m\"\n\
-block = { for = \"15m\", grow = 2, max = \"1h\" }\n[[rule.override]]\nkey = [\"10.0.0.0/8\", \"a*\"]\nover = \"20/1m\"\n";
+const VALID: &str = r#"app = "shop"
+[client]
+source = "forwarded"
+trusted_proxies = ["10.0.0.0/8", "unix"]
+[memory]
+keys = 10
+[exempt]
+match = "/healthz"
+[[allow]]
+clients = ["2001:db8::/32"]
+rules = ["r"]
+until = 2027-01-01T00:00:00Z
+[[rule]]
+name = "r"
+match = ["POST /a/{id}"]
+key = ["client/24|bearer", "param:id"]
+count = { status = [401, "5xx"], pending = 3 }
+over = "10/1m"
+block = { for = "15m", grow = 2, max = "1h" }
+respond = { status = 503, content_type = "text/html", body_file = "b", headers = { x-a = "1" } }
+[[rule.override]]
+key = ["10.0.0.0/8", "a*"]
+over = "20/1m"
+block.for = "1h"
+[[rule]]
+name = "p"
+when = { "x:plan" = ["free", "tri*"], client = "10.0.0.0/8", "user|host" = "*" }
+key = ["user|x:tenant|client"]
+over = "10/1m"
+throttle = { pace = "2/1s", burst = 10 }
+fields = true
+from = 2026-01-01T00:00:00+01:00
+until = 2027-01-01T00:00:00Z
+override = [{ when = { method = "GET" }, throttle.burst = 3 }, { key = ["*"], exempt = true }]
+[[rule]]
+name = "t"
+key = []
+always = true
+tag = { header = "x-hot" }
+[[rule]]
+name = "h"
+key = ["route"]
+over = "1/s"
+handler = "maze"
+"#;
 
 /// Pieces that mean something in a rule file.
-const PIECES: [&str; 30] = [
+const PIECES: [&str; 44] = [
     "\"",
     "'",
     "[",
@@ -43,6 +83,20 @@ const PIECES: [&str; 30] = [
     "::ffff:1.2.3.4/96",
     "1979-05-27",
     "client",
+    "user",
+    "x:plan",
+    "when = { ",
+    "throttle",
+    "tag",
+    "handler",
+    "respond = { ",
+    "override = [{ ",
+    "10000000/1ms",
+    "1/7d",
+    "10000000",
+    "2026-01-01T00:00:00Z",
+    "header:x-hot",
+    "[[rule.override]]\n",
 ];
 
 /// Every problem stands inside the text.

@@ -4,10 +4,10 @@ use std::{num::NonZeroU32, time::Duration};
 
 use http::{HeaderName, StatusCode};
 
-use super::rule;
+use super::{read, read_rule};
 use crate::{
-    Action, ClientSource, Count, Disclose, MissingKey, Mode, OverridePart, PartKind, Rate, Rule,
-    RuleSet, Standing, StatusClass, Trigger,
+    Action, ClientSource, Count, Disclose, MissingKey, Mode, OverridePart, PartKind, Rate,
+    Standing, StatusClass, Trigger,
 };
 
 const FULL: &str = r#"
@@ -64,14 +64,6 @@ always   = true
 throttle = {}
 mode     = "off"
 "#;
-
-fn read(text: &str) -> RuleSet {
-    text.parse().unwrap_or_else(|problems| panic!("{problems}\nin\n{text}"))
-}
-
-fn read_rule(lines: &str) -> Rule {
-    read(&rule(lines)).rules()[0].clone()
-}
 
 fn nets(texts: &[&str]) -> Vec<ipnet::IpNet> {
     texts.iter().map(|text| text.parse().unwrap()).collect()

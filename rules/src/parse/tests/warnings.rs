@@ -170,6 +170,107 @@ fn absurd_blocks_are_said() {
     );
 }
 
+#[test]
+fn a_rule_whose_facts_no_request_has_is_said() {
+    let never =
+        "2:1: [[rule]] \"r\" can never match: no request has all that match and when ask for";
+    for (lines, is_never) in [
+        ("match = \"POST /a\"\nwhen = { method = \"GET\" }", true),
+        ("match = [\"POST /a\", \"GET /a\"]\nwhen = { method = [\"head\", \"PUT\"] }", false),
+        ("match = [\"POST /a\", \"/a\"]\nwhen = { method = \"GET\" }", false),
+        ("when = { \"header:X-A\" = \"1\", \"header:x-a\" = [\"2\", \"3*\"] }", true),
+        ("when = { \"header:X-A\" = \"31\", \"header:x-a\" = [\"2\", \"3*\"] }", false),
+        ("when = { client = \"10.0.0.0/8\", \"client/24\" = \"203.0.113.0/24\" }", true),
+        ("when = { client = \"203.0.113.9\", \"client/24\" = \"203.0.113.0/24\" }", false),
+        ("when = { host = \"a\", method = \"GET\" }", false),
+    ] {
+        in_rule(lines, if is_never { never } else { "" });
+    }
+    in_rule(
+        "from = 2026-11-30T00:00:00Z\nuntil = 2026-11-30T01:00:00+01:00",
+        "4:9: until: 2026-11-30T01:00:00+01:00 is not after from, so the rule is never on",
+    );
+}
+
+#[test]
+fn an_override_that_never_applies_is_said() {
+    let last = |lines: &str, expected: &str| {
+        in_rule(
+            &format!("{lines}\n[[rule.override]]\nwhen = {{ host = \"abc\" }}\nmode = \"off\""),
+            expected,
+        );
+    };
+    let before = |when: &str| format!("[[rule.override]]\nwhen = {{ {when} }}\nover = \"20/1m\"");
+    let covered =
+        "10:1: [[rule.override]] never applies: the one on line 7 is for all that this one is for";
+    last(&before("host = \"a*\""), covered);
+    last(&before("host = [\"x\", \"ABC\"]"), covered);
+    last(&before("host = \"ab\""), "");
+    last(&before("host = \"*\", method = \"GET\""), "");
+    last(
+        "[[rule.override]]\nkey = [\"*\"]\nover = \"20/1m\"",
+        "10:1: [[rule.override]] never applies: the one on line 7 goes by key, which comes first, and is for all that this one is for",
+    );
+    last("[[rule.override]]\nkey = [\"0.0.0.0/0\"]\nover = \"20/1m\"", "");
+    last(
+        "when = { host = [\"b\", \"c\"] }",
+        "8:1: [[rule.override]] never applies: no request has all that it and the rule ask for",
+    );
+}
+
+#[test]
+fn a_field_that_tells_nothing_or_what_another_hides_is_said() {
+    in_rule(
+        "tag = { header = \"x-hot\" }\ndisclose = \"none\"\nfields = true",
+        "4:12: disclose does nothing beside tag, which refuses nothing\n\
+         5:10: fields tells clients of a quota that tag does not hold them to",
+    );
+    in_rule(
+        "block = { for = \"1h\" }\nfields = true",
+        "4:10: fields tells all clients the quota that disclose = \"none\" keeps from those it refuses",
+    );
+    in_rule("block = { for = \"1h\" }\ndisclose = \"full\"\nfields = true", "");
+    in_rule(
+        "respond = { body_file = \"sorry.html\" }",
+        "3:25: body_file: clients guess what the body is, expected content_type beside it, such as \"text/html\"",
+    );
+}
+
+#[test]
+fn absurd_windows_and_paces_are_said() {
+    in_rule(
+        "over = \"10/15ms\"",
+        "3:8: over: a window of \"10/15ms\" is short, ms is milliseconds",
+    );
+    in_rule("over = \"10/100ms\"", "");
+    let faster =
+        "4:12: throttle: a pace that is faster than over lets hot keys do more than others";
+    in_rule("over = \"60/1m\"\nthrottle = { pace = \"61/1m\" }", faster);
+    in_rule("over = \"60/1m\"\nthrottle = { pace = \"2/s\" }", faster);
+    in_rule("over = \"60/1m\"\nthrottle = { pace = \"1/s\" }", "");
+}
+
+#[test]
+fn a_field_that_tags_strip_is_not_looked_at() {
+    let tags = |lines: &str| {
+        format!(
+            "{}[[rule]]\nname = \"hot\"\nkey = [\"client\"]\nover = \"10/1m\"\ntag = {{ header = \"x-hot\" }}\n",
+            rule(lines)
+        )
+    };
+    assert_eq!(
+        warnings(&tags("when = { \"header:X-Hot\" = \"*\" }")),
+        "2:1: [[rule]] \"r\" looks at header:x-hot, which is stripped from each request, as rule \"hot\" tags with it"
+    );
+    // The inner door sees what the outer one has set.
+    assert_eq!(warnings(&tags("when = { \"header:X-Hot\" = \"*\", user = \"*\" }")), "");
+    let client = "[client]\nsource = \"x-hot\"\ntrusted_proxies = [\"unix\"]\n";
+    assert_eq!(
+        crate::parse::tests::errors(&(tags("note = \"n\"") + client)),
+        "12:7: tag: \"x-hot\" is the source of [client], and a tag's field is stripped from each request"
+    );
+}
+
 fn path() -> impl Strategy<Value = String> {
     let segment = prop::sample::select(&["", "a", "b", "%61", ".", "..", "{x}", "{y}"][..]);
     prop::collection::vec(segment, 0..4).prop_map(|segments| format!("/{}", segments.join("/")))

@@ -1,4 +1,4 @@
-//! A log, read more than once: to find its lines' times, in the order of those times, and to count.
+//! A log file, read more than once: to find its lines' times, and then in the order of those.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
 
 /// The longest line that is parsed, in bytes: servers limit a request line and each field to 8 KiB
 /// or so, which escaping makes four times as long. A longer one is counted as unparsed.
-pub(super) const LINE_BYTES_MAX: usize = 256 << 10;
+pub(crate) const LINE_BYTES_MAX: usize = 256 << 10;
 
 /// The buffer of each open log, in bytes. Lines step back by little, so most of a replay is read
 /// from here.
@@ -16,11 +16,11 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 /// One open log.
 #[derive(Debug)]
-pub(super) struct Source {
+pub struct Source {
     /// As the command line names it.
-    pub(super) name: String,
+    pub name: String,
     /// Its length when it was opened: what is written to it later does not count.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     reader: BufReader<File>,
     /// Where the reader stands.
     position: u64,
@@ -29,7 +29,11 @@ pub(super) struct Source {
 impl Source {
     /// Opens the log at `path`. What can be read only once, such as a pipe, is copied to a temporary
     /// file; `-` is standard input.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be opened, or is a folder.
+    pub fn open(path: &Path) -> io::Result<Self> {
         let name = path.display().to_string();
         let file =
             if name == "-" { spool(io::stdin().lock())? } else { open_twice_readable(path)? };
@@ -39,8 +43,12 @@ impl Source {
     }
 
     /// Calls `each` with every line's place and its bytes without their end; `None` for one longer
-    /// than [`LINE_BYTES_MAX`].
-    pub(super) fn for_each_line(
+    /// than 256 KiB.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, and those of `each`.
+    pub fn for_each_line(
         &mut self,
         mut each: impl FnMut(Place, Option<&[u8]>) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -69,11 +77,11 @@ impl Source {
     }
 
     /// Reads the line at `place` into `line`, without its end.
-    pub(super) fn read_at<'l>(
-        &mut self,
-        place: Place,
-        line: &'l mut Vec<u8>,
-    ) -> io::Result<&'l [u8]> {
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, such as when the file was cut since.
+    pub fn read_at<'l>(&mut self, place: Place, line: &'l mut Vec<u8>) -> io::Result<&'l [u8]> {
         let step = i128::from(place.offset) - i128::from(self.position);
         match i64::try_from(step) {
             Ok(step) => self.reader.seek_relative(step)?,
@@ -88,9 +96,11 @@ impl Source {
 
 /// Where a line stands in its log, with its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) offset: u64,
-    pub(super) length: usize,
+pub struct Place {
+    /// In bytes from the beginning.
+    pub offset: u64,
+    /// In bytes.
+    pub length: usize,
 }
 
 fn without_end(line: &[u8]) -> &[u8] {

@@ -1,4 +1,4 @@
-//! The order of a replay: by time, whatever order the lines stand in.
+//! Lines in the order of their times, whatever order they stand in.
 
 use std::{
     cmp::Reverse,
@@ -13,12 +13,12 @@ use super::source::Place;
 
 /// Lines that are sorted in memory at once: 48 MiB at 24 bytes a line. Beyond them sorted runs go to
 /// temporary files, one each, so that the usual 1,024 open files serve for two billion lines.
-pub(super) const RUN_LINES: usize = 2 << 20;
+pub const RUN_LINES: usize = 2 << 20;
 
 /// One parsed line: its time and its place. Lines of one moment stay in the order of the logs on the
 /// command line, and within one log in its own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub struct Entry {
     time: Time,
     log: u32,
     offset: u64,
@@ -26,21 +26,29 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(time: Time, log: usize, place: Place) -> Self {
+    /// The entry of the line at `place` in the `log`th log.
+    #[must_use]
+    pub fn new(time: Time, log: usize, place: Place) -> Self {
         let length = u32::try_from(place.length).expect("a parsed line is short");
         let log = u32::try_from(log).expect("a command line has fewer arguments");
         Entry { time, log, length, offset: place.offset }
     }
 
-    pub(super) fn time(&self) -> Time {
+    /// When it was logged.
+    #[must_use]
+    pub fn time(&self) -> Time {
         self.time
     }
 
-    pub(super) fn log(&self) -> usize {
+    /// In which log.
+    #[must_use]
+    pub fn log(&self) -> usize {
         self.log as usize
     }
 
-    pub(super) fn place(&self) -> Place {
+    /// Where in it.
+    #[must_use]
+    pub fn place(&self) -> Place {
         Place { offset: self.offset, length: self.length as usize }
     }
 
@@ -68,18 +76,26 @@ impl Entry {
 const ENTRY_BYTES: usize = 24;
 
 /// Takes entries, and gives them back in order.
-pub(super) struct Sorter {
+#[derive(Debug)]
+pub struct Sorter {
     run_lines: usize,
     held: Vec<Entry>,
     runs: Vec<File>,
 }
 
 impl Sorter {
-    pub(super) fn new(run_lines: usize) -> Self {
+    /// A sorter that holds `run_lines` entries in memory, [`RUN_LINES`] as a rule.
+    #[must_use]
+    pub fn new(run_lines: usize) -> Self {
         Sorter { run_lines, held: Vec::new(), runs: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, entry: Entry) -> io::Result<()> {
+    /// Takes one entry.
+    ///
+    /// # Errors
+    ///
+    /// When a temporary file cannot be written.
+    pub fn push(&mut self, entry: Entry) -> io::Result<()> {
         if self.held.len() >= self.run_lines {
             self.spill()?;
         }
@@ -99,7 +115,11 @@ impl Sorter {
     }
 
     /// All that was pushed, in order.
-    pub(super) fn sorted(mut self) -> io::Result<Sorted> {
+    ///
+    /// # Errors
+    ///
+    /// When a temporary file cannot be read; so may each entry that follows.
+    pub fn sorted(mut self) -> io::Result<Sorted> {
         self.held.sort_unstable();
         let mut runs = vec![Run::Held(self.held.into_iter())];
         runs.extend(self.runs.into_iter().map(|run| Run::Spilled(BufReader::new(run))));
@@ -111,6 +131,7 @@ impl Sorter {
     }
 }
 
+#[derive(Debug)]
 enum Run {
     Held(std::vec::IntoIter<Entry>),
     Spilled(BufReader<File>),
@@ -133,7 +154,8 @@ impl Run {
 }
 
 /// The entries of all runs, merged.
-pub(super) struct Sorted {
+#[derive(Debug)]
+pub struct Sorted {
     runs: Vec<Run>,
     /// The first entry of each run that has one left.
     heads: BinaryHeap<Reverse<(Entry, usize)>>,
