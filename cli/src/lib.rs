@@ -1,8 +1,10 @@
-//! The `hotgate` command line: `check`, `explain` and `replay`.
+//! The `hotgate` command line: `check`, `explain` and `replay` on rule files, and `status`, `hot`, `why`,
+//! `block`, `lift`, `deny`, `allow`, `mode` and `metrics` of a running gate.
 //!
 //! Results go to `out`, errors, warnings and notes to `err`. The exit status is 0 when the work is
 //! done, 1 when it failed, 2 for bad usage or bad rules.
 
+mod admin;
 mod check;
 mod explain;
 pub mod log;
@@ -43,6 +45,8 @@ impl From<Status> for ExitCode {
 #[derive(Debug, Parser)]
 #[command(name = "hotgate", version, arg_required_else_help = true)]
 struct Cli {
+    #[command(flatten)]
+    remote: admin::Remote,
     #[command(subcommand)]
     command: Command,
 }
@@ -52,14 +56,30 @@ enum Command {
     Check(check::Args),
     Explain(Box<explain::Args>),
     Replay(replay::Args),
+    #[command(flatten)]
+    Admin(admin::Command),
 }
 
-/// Runs the command that `args` (the program's name first) asks for.
+/// Runs the command that `args` (the program's name first) asks for. `out` takes lines of any length.
 ///
 /// # Errors
 ///
 /// When `out` or `err` cannot be written to, or a temporary file fails.
 pub fn run(
+    args: impl IntoIterator<Item = OsString>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Status> {
+    run_at(None, args, out, err)
+}
+
+/// As [`run`], on a terminal of so many columns, to which tables of a running gate are fitted.
+///
+/// # Errors
+///
+/// As of [`run`].
+pub fn run_at(
+    columns: Option<usize>,
     args: impl IntoIterator<Item = OsString>,
     out: &mut dyn Write,
     err: &mut dyn Write,
@@ -76,10 +96,19 @@ pub fn run(
             return Ok(Status::Done);
         }
     };
+    let asks_gate = matches!(cli.command, Command::Admin(_));
+    if !asks_gate && (cli.remote.url.is_some() || cli.remote.token_file.is_some()) {
+        writeln!(
+            err,
+            "error: this command asks no gate, so it takes no --url and no --token-file"
+        )?;
+        return Ok(Status::Usage);
+    }
     match cli.command {
         Command::Check(args) => check::run(&args, out, err),
         Command::Explain(args) => explain::run(&args, out, err),
         Command::Replay(args) => replay::run(&args, out, err),
+        Command::Admin(command) => admin::run(&cli.remote, &command, columns, out, err),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::{
     env,
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, IsTerminal as _, Write},
     process::ExitCode,
 };
 
 fn main() -> ExitCode {
     let mut out = BufWriter::new(WhileRead(io::stdout().lock()));
     let mut err = WhileRead(io::stderr().lock());
-    let done = hotgate_cli::run(env::args_os(), &mut out, &mut err);
+    let done = hotgate_cli::run_at(columns(), env::args_os(), &mut out, &mut err);
     match done.and_then(|status| out.flush().map(|()| status)) {
         Ok(status) => status.into(),
         Err(error) => {
@@ -17,6 +17,12 @@ fn main() -> ExitCode {
             hotgate_cli::Status::Failed.into()
         }
     }
+}
+
+/// How wide the terminal is; `None` where the output goes elsewhere.
+fn columns() -> Option<usize> {
+    let size = io::stdout().is_terminal().then(console::Term::stdout);
+    size.and_then(|term| term.size_checked()).map(|(_, columns)| columns.into())
 }
 
 /// Writes until nobody reads any more, and from then on to nowhere: how a command ends does not

@@ -42,7 +42,7 @@ pub fn app(gate: &Gate) -> Router {
 /// request must not keep it open.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Serves the shop until `shutdown` is ready, then answers what is under way, for three seconds at
+/// Serves `app` until `shutdown` is ready, then answers what is under way, for three seconds at
 /// most, and ends.
 ///
 /// # Errors
@@ -50,11 +50,11 @@ const GRACE: Duration = Duration::from_secs(3);
 /// When the listener fails.
 pub async fn run(
     listener: TcpListener,
-    gate: Gate,
+    app: Router,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     // With connect info: rules by client need to know who connects.
-    let service = app(&gate).into_make_service_with_connect_info::<SocketAddr>();
+    let service = app.into_make_service_with_connect_info::<SocketAddr>();
     let (close, closed) = oneshot::channel();
     let closing = async {
         shutdown.await;

@@ -30,7 +30,7 @@ impl Shop {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (close, closed) = oneshot::channel();
-        let task = tokio::spawn(shop::run(listener, gate, async {
+        let task = tokio::spawn(shop::run(listener, shop::app(&gate), async {
             let _ = closed.await;
         }));
         Shop { address, close, task }

@@ -116,3 +116,6 @@ fn raise(counter: &Counter, published: &mut u64, now: u64) {
     counter.increment(now.saturating_sub(*published));
     *published = now;
 }
+
+#[cfg(test)]
+mod tests;

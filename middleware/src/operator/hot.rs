@@ -31,6 +31,8 @@ pub struct HotKey {
     pub key: String,
     /// When the verdict began.
     pub since: Moment,
+    /// Seconds since then.
+    pub age_seconds: u64,
     /// When it ends, as far as is known; a throttle's moves out with each attempt.
     pub until: Moment,
     /// Seconds until then.
@@ -113,6 +115,7 @@ impl HotKey {
             action: verdict.action,
             key: verdict.key.to_string(),
             since: clocks.moment(verdict.since),
+            age_seconds: clocks.now.since(verdict.since).as_secs(),
             until: clocks.moment(verdict.until),
             seconds_left: clocks.seconds_left(verdict.until),
             by: if verdict.manual { By::Operator } else { By::Automatic },

@@ -177,6 +177,26 @@ async fn the_metrics_are_the_gates_own_whatever_recorder_there_is() {
 }
 
 #[tokio::test]
+async fn the_table_of_metrics_is_what_a_scrape_reads() {
+    let server = Server::start().await;
+    let scraped = server.ask("GET /ops/metrics", Value::Null).await.body;
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md");
+    let document = fs::read_to_string(document).unwrap();
+    let rows = document.lines().filter_map(|line| line.strip_prefix("| `hotgate_"));
+    let mut documented: Vec<String> = rows
+        .map(|row| {
+            let cells: Vec<_> = row.split('|').map(str::trim).collect();
+            format!("# TYPE hotgate_{} {}", cells[0].trim_end_matches('`'), cells[1])
+        })
+        .collect();
+    let types = scraped.lines().filter(|line| line.starts_with("# TYPE"));
+    let mut exported: Vec<String> = types.map(str::to_owned).collect();
+    (documented.sort(), exported.sort());
+    assert_eq!(documented, exported, "docs/metrics.md against GET /metrics");
+    assert!(exported.len() >= 15, "{scraped}");
+}
+
+#[tokio::test]
 async fn what_cannot_be_done_is_a_problem_that_says_what_was_expected() {
     let server = Server::start().await;
     for (request, body, status, detail) in [
