@@ -61,11 +61,13 @@ pub(crate) enum Tally {
 }
 
 impl RuleState {
-    /// The state of a rule that has counted nothing yet, but for the totals of its name. `origin`: see
-    /// [`crate::Config`].
+    /// The state of a rule that has counted nothing yet, but for the totals of its name, and what stands in
+    /// the table of the state before, if that counted the same. `before` comes with the rule as it was.
+    /// `origin`: see [`crate::Config`].
     pub(crate) fn new(
         rules: &RuleSet,
         index: usize,
+        before: Option<(&Rule, &RuleState)>,
         (lineage, mark, counters): (u64, u16, Arc<Counters>),
         origin: i128,
     ) -> Self {
@@ -77,14 +79,17 @@ impl RuleState {
                 Time::from_nanos(u64::try_from(clamped(nanos(seconds))).unwrap_or(u64::MAX))
             })
         };
-        let counting = Counting::new(rule, rules.memory(), &counters);
+        let identity = rules.identity(index);
+        let before = before.filter(|(_, before)| before.identity == identity);
+        let counted = before.and_then(|(old, before)| Some((old, before.counting.as_ref()?)));
+        let counting = Counting::new(rule, rules.memory(), &counters, counted);
         let counts_requests =
             counting.as_ref().is_some_and(|counting| counting.tally != Tally::Responses);
         RuleState {
             lineage,
             mark,
             counters,
-            identity: rules.identity(index),
+            identity,
             counting,
             from: at(rule.period.from, Time::default()),
             until: at(rule.period.until, Time::MAX),
@@ -112,7 +117,6 @@ impl RuleState {
         let goes_on = self.identity == before.identity;
         if goes_on {
             self.lineage = before.lineage;
-            counting.table = counting.table_after(rule, old, counted);
         }
         if goes_on && rule.action.name() == old.action.name() {
             counting.verdicts = Arc::clone(&counted.verdicts);
@@ -136,7 +140,13 @@ impl RuleState {
 }
 
 impl Counting {
-    fn new(rule: &Rule, memory: Memory, counters: &Counters) -> Option<Self> {
+    /// `counted`: the rule as it was, and what it counted, where that goes on.
+    fn new(
+        rule: &Rule,
+        memory: Memory,
+        counters: &Counters,
+        counted: Option<(&Rule, &Counting)>,
+    ) -> Option<Self> {
         let Trigger::Over(rate) = rule.trigger else { return None };
         let ticks = Ticks::new(rate.window);
         let limit = Limit::new(rate.limit);
@@ -151,11 +161,17 @@ impl Counting {
         let responses = tally == Tally::Responses;
         let varies = rule.overrides.iter().any(varies);
         let limits = limits(limit, &override_limits);
+        // A table is some megabytes: one that nobody will use is not made.
+        let table = match counted {
+            Some((old, counted)) if has_limits_of(rule, old) => counted.table.clone(),
+            Some((_, counted)) => counted.table.with_limits(&limits),
+            None => Table::new(keys, ticks, &limits, responses, varies),
+        };
         let (name, action) = (Arc::clone(&rule.name), rule.action.name());
         let (capacity, losses) = (memory.verdicts.get(), Arc::clone(&counters.losses));
         let verdicts = Verdicts::new(name, action, ticks, rate.window, capacity, losses);
         Some(Counting {
-            table: Table::new(keys, ticks, &limits, responses, varies),
+            table,
             verdicts: verdicts.into(),
             window: rate.window,
             limit,
@@ -169,19 +185,6 @@ impl Counting {
         let (by_hand, mut events) = self.verdicts.void(now);
         events.extend(by_hand.iter().map(|(_, verdict)| verdict.voided(now)));
         events
-    }
-
-    /// The table in which the counts of a rule with the same meaning go on.
-    fn table_after(&self, rule: &Rule, old: &Rule, counted: &Counting) -> Table {
-        let terms = |rule: &Rule, limit| {
-            let overrides = rule.overrides.iter();
-            let each = overrides.map(|terms| (terms.key.clone(), terms.when.clone(), terms.limit));
-            (limit, each.collect::<Vec<_>>())
-        };
-        if terms(rule, self.limit) == terms(old, counted.limit) {
-            return counted.table.clone();
-        }
-        counted.table.with_limits(&limits(self.limit, &self.override_limits))
     }
 
     /// Takes the outcome of a request that was held pending; `terms` is the override for its key.
@@ -272,6 +275,16 @@ impl Counting {
         }
         acted
     }
+}
+
+/// Whether every key has the limit it had, whenever it comes.
+fn has_limits_of(rule: &Rule, old: &Rule) -> bool {
+    let terms = |rule: &Rule| {
+        let overrides = rule.overrides.iter();
+        let each = overrides.map(|terms| (terms.key.clone(), terms.when.clone(), terms.limit));
+        (rule.trigger, each.collect::<Vec<_>>())
+    };
+    terms(rule) == terms(old)
 }
 
 /// Whether one key can be under these terms now and under others then.

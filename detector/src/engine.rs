@@ -82,7 +82,7 @@ impl Engine {
         let origin = config.origin_unix_nanos;
         let state = |at: usize| {
             let mark = u16::try_from(at).unwrap_or(0);
-            RuleState::new(&rules, at, (at as u64, mark, Arc::default()), origin)
+            RuleState::new(&rules, at, None, (at as u64, mark, Arc::default()), origin)
         };
         let states: Vec<_> = (0..count).map(state).collect();
         let [a, b, c, d] = config.table_seed;

@@ -7,6 +7,7 @@ use load_tests::play;
 
 mod bench;
 mod flood;
+mod http;
 
 #[derive(Parser)]
 #[command(name = "load-tests", about)]
@@ -41,6 +42,28 @@ enum Command {
         #[arg(long)]
         memory: Option<u32>,
     },
+    /// What does a gate cost an Axum service, beside no gate and beside tower_governor?
+    Http {
+        /// Clients that callgrind sees once before it counts, at most 100,000.
+        #[arg(long, default_value = "100000")]
+        clients: u32,
+        /// Requests that callgrind counts.
+        #[arg(long, default_value = "20000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        requests: u32,
+        /// How often wrk asks each server, one beside the other.
+        #[arg(long, default_value = "20")]
+        rounds: NonZeroUsize,
+        /// For how long.
+        #[arg(long, default_value = "2", value_parser = clap::value_parser!(u32).range(1..=3_600))]
+        seconds: u32,
+    },
+    /// The requests that `http` counts under callgrind.
+    #[command(hide = true)]
+    Requests {
+        variant: http::Variant,
+        clients: u32,
+        count: u32,
+    },
     Play(play::Args),
 }
 
@@ -53,6 +76,14 @@ fn main() -> ExitCode {
         }
         Command::Flood { keys, limit, memory } => {
             flood::run(flood::Size { keys, limit, memory }, &mut out).map(exit_code)
+        }
+        Command::Http { clients, requests, rounds, seconds } => {
+            let size = http::Size { clients, requests, rounds: rounds.get(), seconds };
+            http::run(size, &mut out).map(exit_code)
+        }
+        Command::Requests { variant, clients, count } => {
+            http::requests(variant, clients, count);
+            Ok(ExitCode::SUCCESS)
         }
         Command::Play(args) => play::run(&args, interrupted(), &mut out).map(|ended| match ended {
             play::Ended::Valid => ExitCode::SUCCESS,

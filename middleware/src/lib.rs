@@ -65,7 +65,8 @@
 //! Outermost, so that what it refuses costs nothing further in; but inside a CORS layer, or a
 //! browser reports a refusal as a CORS error. It asks the inner service for readiness only once a
 //! request is admitted, so a refusal holds no permit of a concurrency limit inside, and a refused
-//! client is answered while the service is saturated.
+//! client is answered while the service is saturated. `docs/placement.md` has a place for all that
+//! usually stands beside a gate.
 //!
 //! A request is counted once, however many times layers of the same gate stand in its way.
 //!
@@ -219,7 +220,17 @@ pub use hotgate_rules::{
     Disclose, KeyTextError, Mode, NetworkError, Peer, Problem, Problems, RuleSet,
 };
 
-/// The README's example, compiled.
+/// The documents' examples, compiled.
 #[cfg(all(doctest, feature = "axum"))]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+mod documents {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/load-tests.md")]
+    struct LoadTests;
+    #[doc = include_str!("../../docs/operating.md")]
+    struct Operating;
+    #[doc = include_str!("../../docs/placement.md")]
+    struct Placement;
+    #[doc = include_str!("../../docs/rules.md")]
+    struct Rules;
+}

@@ -38,13 +38,13 @@ impl Engine {
             lineages += 1;
             let Some(at) = self.position(&rule.name) else {
                 let of_name = (lineage, next_mark(&mut marks, &kept), Arc::default());
-                states.push(RuleState::new(&rules, index, of_name, origin));
+                states.push(RuleState::new(&rules, index, None, of_name, origin));
                 continue;
             };
             let before = &self.states[at];
             let of_name = (lineage, before.mark, Arc::clone(&before.counters));
-            let fresh = RuleState::new(&rules, index, of_name, origin);
             let old = &self.rules.rules()[at];
+            let fresh = RuleState::new(&rules, index, Some((old, before)), of_name, origin);
             let subject = |stood: &_| self.goes_on(rule, old, stood, rules.mode());
             let (state, said) = fresh.after(rule, old, before, subject, now);
             states.push(state);

@@ -32,8 +32,7 @@ impl Arena {
     /// Room for a ring of any of these limits at every place.
     pub(super) fn new(lines: usize, limits: &[Limit], responses: bool) -> Self {
         let head = if responses { GENERATION + 1 } else { LIMIT + 1 };
-        let ring = limits.iter().map(|limit| limit.ring_len()).max().unwrap_or(1);
-        let stride = head + ring as usize;
+        let stride = head + ring_len(limits);
         let words = bytemuck::allocation::zeroed_slice_box(lines * usize::from(WAYS) * stride);
         Arena { words, stride, head }
     }
@@ -41,8 +40,7 @@ impl Arena {
     /// A larger one for these limits, unless this one has the room.
     pub(super) fn grown(&self, lines: usize, limits: &[Limit]) -> Option<Self> {
         let responses = self.head > LIMIT + 1;
-        let ring = limits.iter().map(|limit| limit.ring_len()).max().unwrap_or(1);
-        let fits = self.head + ring as usize <= self.stride;
+        let fits = self.head + ring_len(limits) <= self.stride;
         (!fits).then(|| Arena::new(lines, limits, responses))
     }
 
@@ -56,6 +54,15 @@ impl Arena {
             to.store(from.load(Relaxed), Relaxed);
         }
     }
+}
+
+/// Stamps that a place has room for, so that most changes of a limit need no more: the rings of all
+/// limits beyond 64 are of at most 51.
+const RING_LENS: [usize; 3] = [16, 32, 51];
+
+fn ring_len(limits: &[Limit]) -> usize {
+    let ring = limits.iter().map(|limit| limit.ring_len() as usize).max().unwrap_or(1);
+    RING_LENS.into_iter().find(|len| *len >= ring).unwrap_or(ring)
 }
 
 impl<'a> Words<'a> {

@@ -167,7 +167,9 @@ impl Table {
         let is_theirs = line.0.number.load(Relaxed) == *number;
         if is_theirs {
             if !Arc::ptr_eq(arena, &self.arena) {
-                (0..WAYS).for_each(|way| arena.copy(place_index(index, way), &self.arena));
+                // Pages of places that were never used cost nothing, unless they are written.
+                let used = (0..WAYS).filter(|way| line.0.places[usize::from(*way)].hash() != 0);
+                used.for_each(|way| arena.copy(place_index(index, way), &self.arena));
             }
             line.0.number.store(self.number, Relaxed);
         }

@@ -123,6 +123,12 @@ fn a_key_goes_the_short_way_again_once_its_ring_is_written_for_a_changed_limit()
     assert!(new.calm(7, limit(10), at(6)).is_some(), "the long way has rewritten the ring");
 }
 
+#[test]
+fn limits_beyond_64_find_room_in_each_others_rings() {
+    let longest = (65..20_000).chain([9_999_999, 10_000_000]).map(|n| limit(n).ring_len()).max();
+    assert_eq!(longest, Some(51), "the room that is made for any of them");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2_000)))]
 

@@ -347,7 +347,7 @@ impl Verdicts {
     /// Begins a block by the rule's terms, longer if it is a repeat; its length, or `None` where it
     /// could not be stored.
     pub(crate) fn block(&self, subject: Subject, terms: &Block, now: Time) -> Option<Duration> {
-        self.end_expired(subject.hash, now);
+        self.end_former(subject.hash);
         let past =
             self.past.map.get(&subject.hash).map(|past| *past).filter(|past| past.forgotten > now);
         let (lasts, repeat) = past.map_or((terms.lasts, 1), |past| {
@@ -410,7 +410,7 @@ impl Verdicts {
     }
 
     fn begin(&self, hash: u64, verdict: Verdict) -> bool {
-        self.end_expired(hash, verdict.since);
+        self.end_former(hash);
         let reserved = self.standing.reserve();
         if reserved {
             self.stand(hash, verdict);
@@ -502,13 +502,12 @@ impl Verdicts {
         self.due.fetch_min(due.as_nanos(), AcqRel);
     }
 
-    fn end_expired(&self, hash: u64, now: Time) {
+    /// Ends what a key's next verdict finds: whoever begins one has seen that none stands, if only by the
+    /// clock of a thread whose clock is newer.
+    fn end_former(&self, hash: u64) {
         let ends = |verdict: &Verdict| {
-            let ends = verdict.until <= now;
-            if ends {
-                self.say(verdict, Change::Ended, verdict.until);
-            }
-            ends
+            self.say(verdict, Change::Ended, verdict.until);
+            true
         };
         if let Some(verdict) = self.standing.remove_if(hash, ends) {
             self.ended(hash, &verdict);

@@ -64,3 +64,43 @@ impl Extract for Reentrant<'_> {
         self.user()
     }
 }
+
+/// The key's own lines are locked while its verdict begins and while it is printed.
+#[test]
+fn functions_of_the_service_may_ask_the_engine_about_the_very_key_they_tell() {
+    let rule = |name: &str, more: &str| {
+        format!(
+            "[[rule]]\nname = \"{name}\"\nkey = [\"user\"]\nmissing_key = \"skip\"\nover = \"3/1m\"\n{more}\n"
+        )
+    };
+    let rules = [
+        rule("throttle", "throttle = {}"),
+        rule("paced", "throttle = { pace = \"1/1s\" }\nfields = true"),
+        rule(
+            "block",
+            "block = { for = \"1s\", extend = true }\nwhen = { \"x:plan\" = [\"gold\", \"ada\"] }",
+        ),
+        rule("login", "count = { status = [401] }\nblock = { for = \"1s\" }"),
+        rule(
+            "overridden",
+            "throttle = {}\n[[rule.override]]\nwhen = { \"x:plan\" = \"gold\" }\nover = \"5/1m\"",
+        ),
+        rule("handler", "match = []\nthrottle = {}"),
+    ];
+    let memory = "[memory]\nkeys = 1\n";
+    for alone in rules[..5].iter().map(String::as_str).chain([rules.concat().as_str()]) {
+        let checked = if alone.contains("\"handler\"") { "" } else { &rules[5] };
+        let engine = engine(&format!("{memory}{alone}{checked}"));
+        for second in 0..40 {
+            let now = secs(second / 4);
+            let said = OnceCell::new();
+            let extracted = Reentrant { engine: &engine, now, said, asked: Cell::new(0) };
+            let ask = get("/");
+            let decision = engine.decide(&ask.facts(&extracted), now);
+            engine.settle(decision.charges, Outcome::Status(StatusCode::OK), now);
+            assert!(extracted.asked.get() <= 1, "asked once at most");
+        }
+        let matched: u64 = engine.counts().iter().map(|counts| counts.matched).sum();
+        assert!(matched >= 40, "each request asked once more: {matched} in {alone}");
+    }
+}

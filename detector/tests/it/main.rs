@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected should stop")]
 
 mod allocations;
+mod extracted;
 mod harness;
 mod ids;
 mod oracle;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{engine, get, ms, secs, throttle};
+use crate::harness::{engine, get, ms, rule, secs, throttle};
 
 // C25
 #[test]
@@ -87,4 +87,49 @@ fn the_nth_passes_and_the_next_is_refused() {
         let passed: Vec<_> = (0..5).map(|_| get("/").passes(&engine, secs(1))).collect();
         assert_eq!(passed, [true, true, true, false, false], "{action}");
     }
+}
+
+/// The most that passed in any window of this length.
+fn most_in_a_window(passed: &[u64], window: u64) -> usize {
+    let in_one = |end: &u64| passed.iter().filter(|at| *at + window > *end && *at <= end).count();
+    passed.iter().map(in_one).max().unwrap_or(0)
+}
+
+// C26
+#[test]
+fn a_burst_and_what_follows_it_never_pass_the_limit_in_any_window() {
+    let engine = throttle("60/60s");
+    let asked = std::iter::repeat_n(0, 60).chain((1..=600).map(|n| n * 500));
+    let passed: Vec<u64> = asked.filter(|at| get("/").passes(&engine, ms(1_000 + at))).collect();
+    assert_eq!(most_in_a_window(&passed, 60_000), 60);
+}
+
+// C26
+#[test]
+fn a_pace_adds_its_burst_and_its_rate_to_the_limit_and_no_more() {
+    let engine = rule("60/60s", "throttle = { pace = \"1/2s\", burst = 5 }");
+    let asked = std::iter::repeat_n(0, 60).chain((1..=600).map(|n| n * 500));
+    let passed: Vec<u64> = asked.filter(|at| get("/").passes(&engine, ms(1_000 + at))).collect();
+    let most = most_in_a_window(&passed, 60_000);
+    assert!((90..=60 + 5 + 30).contains(&most), "{most} in the minute that it becomes hot in");
+    let later: Vec<u64> = passed.into_iter().filter(|at| *at > 60_000).collect();
+    assert_eq!(most_in_a_window(&later, 60_000), 30, "then its pace alone");
+}
+
+// C50
+#[test]
+fn a_key_that_is_hot_in_a_flood_of_random_ones_is_found_and_none_beside_it() {
+    let engine = engine(
+        "[memory]\nkeys = 1000\n[[rule]]\nname = \"all\"\nkey = [\"client\"]\nover = \"50/1m\"\nblock = { for = \"1h\" }",
+    );
+    for n in 0..200_000_u32 {
+        let client = std::net::Ipv4Addr::from_bits(n.wrapping_mul(0x9e37_79b9)).to_string();
+        get("/").from(&client).passes(&engine, ms(1_000 + u64::from(n) / 10));
+        if n % 20 == 0 {
+            get("/").passes(&engine, ms(1_000 + u64::from(n) / 10));
+        }
+    }
+    let hot = engine.verdicts(secs(21));
+    let keys: Vec<&str> = hot.iter().map(|verdict| &*verdict.key).collect();
+    assert_eq!(keys, ["client=203.0.113.9"], "of 200,001 keys in a table for 3,000");
 }

@@ -1,9 +1,9 @@
 //! `load-tests play`: a real access log over HTTP, and what was refused of it.
 //!
 //! Open loop: each line is sent at its time, divided by the speed, whatever became of those before.
-//! Where a log tells whole seconds, all lines of a second are due at its beginning. Lines of one
-//! second go out in the order of the log, those of one client each after the answer to the one
-//! before, so that the server decides them in that order.
+//! Where a log tells whole seconds, all lines of a second are due at its beginning. Those of one
+//! client go out in the order of the log, each after the answer to the one before, so that the server
+//! decides them in that order; different clients do not wait for each other.
 //!
 //! A request is decided between its sending and the head of its answer. While both come within half a
 //! log second of its time, two requests that are n seconds apart in the log are decided between
@@ -11,6 +11,7 @@
 //! that a window of W seconds counts in the log, whatever the jitter. A run that was later than that
 //! says that it is not valid.
 
+mod lateness;
 mod line;
 mod report;
 mod schedule;

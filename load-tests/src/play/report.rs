@@ -3,20 +3,22 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use hotgate_detector::Time;
+use http::StatusCode;
 use serde::Serialize;
 
 use super::{
     Args,
+    lateness::Lateness,
     schedule::{Read, timestamp},
     slack,
-    tally::{ClientTally, Lateness, Tally},
+    tally::{ClientTally, Tally},
 };
 
 /// What a play found.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) log: String,
-    pub(super) to: String,
+    pub(super) url: String,
     pub(super) speed: f64,
     /// Every line was answered within half a log second of its time.
     pub(super) valid: bool,
@@ -33,7 +35,9 @@ pub(super) struct Report {
     pub(super) stopped: u64,
     /// The moments of the first and the last line, RFC 3339, UTC; `null` where none was playable.
     pub(super) from: Option<String>,
-    pub(super) to_time: Option<String>,
+    pub(super) to: Option<String>,
+    /// The statuses that count as refused.
+    pub(super) refusing: Vec<u16>,
     pub(super) refused: u64,
     /// Lines without an answer.
     pub(super) failed: u64,
@@ -52,9 +56,13 @@ pub(super) struct LatenessReport {
     pub(super) slack_ms: f64,
     /// Lines sent that late or later.
     pub(super) sent: u64,
+    /// Half of the lines were sent at most that late.
+    pub(super) sent_p50_ms: f64,
     pub(super) sent_most_ms: f64,
     /// Lines answered that late or later.
     pub(super) answered: u64,
+    /// Half of the lines were answered at most that late.
+    pub(super) answered_p50_ms: f64,
     pub(super) answered_most_ms: f64,
 }
 
@@ -77,7 +85,7 @@ impl Report {
         clients.sort_by(|a, b| b.refused.cmp(&a.refused).then_with(|| a.client.cmp(&b.client)));
         Report {
             log: args.log.display().to_string(),
-            to: args.to.to_string(),
+            url: args.to.to_string(),
             speed: args.speed,
             valid,
             lines: read.lines,
@@ -88,25 +96,28 @@ impl Report {
             no_request: read.no_request,
             stopped: playable - tally.played,
             from: read.span.map(|(first, _)| rfc3339(first)),
-            to_time: read.span.map(|(_, last)| rfc3339(last)),
+            to: read.span.map(|(_, last)| rfc3339(last)),
+            refusing: args.refused.iter().map(StatusCode::as_u16).collect(),
             refused: tally.refused,
             failed: tally.failed,
             failure: tally.failure,
             statuses: tally.statuses,
-            lateness: LatenessReport::new(slack(args.speed), tally.sent, tally.answered),
+            lateness: LatenessReport::new(slack(args.speed), &tally.sent, &tally.answered),
             clients,
         }
     }
 }
 
 impl LatenessReport {
-    fn new(slack: Duration, sent: Lateness, answered: Lateness) -> Self {
+    fn new(slack: Duration, sent: &Lateness, answered: &Lateness) -> Self {
         LatenessReport {
             slack_ms: milliseconds(slack),
-            sent: sent.lines,
-            sent_most_ms: milliseconds(sent.most),
-            answered: answered.lines,
-            answered_most_ms: milliseconds(answered.most),
+            sent: sent.too_late(),
+            sent_p50_ms: milliseconds(sent.p50()),
+            sent_most_ms: milliseconds(sent.most()),
+            answered: answered.too_late(),
+            answered_p50_ms: milliseconds(answered.p50()),
+            answered_most_ms: milliseconds(answered.most()),
         }
     }
 }

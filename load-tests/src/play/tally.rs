@@ -8,6 +8,8 @@ use std::{
 use hotgate_detector::Time;
 use http::StatusCode;
 
+use super::lateness::Lateness;
+
 /// Clients that are told apart, so that a log of ever new ones fills no memory; what others were
 /// refused still counts in the sums.
 const CLIENTS_MAX: usize = 100_000;
@@ -38,15 +40,6 @@ pub(super) struct Tally {
     pub(super) clients: HashMap<String, ClientTally>,
 }
 
-/// How late lines were.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lateness {
-    slack: Duration,
-    /// How many were late by the slack or more.
-    pub(super) lines: u64,
-    pub(super) most: Duration,
-}
-
 /// What one client got.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClientTally {
@@ -61,7 +54,6 @@ impl Tally {
     /// Nothing yet. `refusing` are the statuses that count as refused; what is late by `slack` may
     /// have been decided differently.
     pub(super) fn new(refusing: &[StatusCode], slack: Duration) -> Self {
-        let none = Lateness { slack, lines: 0, most: Duration::ZERO };
         Tally {
             refusing: refusing.to_vec(),
             played: 0,
@@ -69,8 +61,8 @@ impl Tally {
             failed: 0,
             failure: None,
             statuses: BTreeMap::new(),
-            sent: none,
-            answered: none,
+            sent: Lateness::new(slack),
+            answered: Lateness::new(slack),
             clients: HashMap::new(),
         }
     }
@@ -106,14 +98,7 @@ impl Tally {
 
     /// Whether every line was decided within the slack after its time.
     pub(super) fn is_valid(&self) -> bool {
-        self.played > 0 && self.failed == 0 && self.answered.lines == 0
-    }
-}
-
-impl Lateness {
-    fn take(&mut self, late: Duration) {
-        self.lines += u64::from(late >= self.slack);
-        self.most = self.most.max(late);
+        self.played > 0 && self.failed == 0 && self.answered.too_late() == 0
     }
 }
 
@@ -156,7 +141,7 @@ mod tests {
         let mut late = Tally::new(&[], SLACK);
         late.take("a", answer(1, Ok(200), 50));
         assert!(!late.is_valid());
-        assert_eq!((late.answered.lines, late.sent.lines), (1, 0));
+        assert_eq!((late.answered.too_late(), late.sent.too_late()), (1, 0));
         let mut unanswered = Tally::new(&[], SLACK);
         unanswered.take("a", answer(1, Ok(200), 0));
         unanswered.take("a", answer(1, Err("reset"), 0));

@@ -26,13 +26,13 @@ pub(super) fn write(report: &Report, top: usize, out: &mut dyn Write) -> io::Res
     if let Some(failure) = &report.failure {
         writeln!(out, "without an answer: {}, the first for: {failure}", report.failed)?;
     }
-    write_clients(&report.clients, top, out)
+    write_clients(report, top, out)
 }
 
 fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let Report { lines, played, speed, .. } = report;
-    writeln!(out, "played {played} of {lines} lines at speed {speed} to {}", report.to)?;
-    if let (Some(from), Some(to)) = (&report.from, &report.to_time) {
+    writeln!(out, "played {played} of {lines} lines at speed {speed} to {}", report.url)?;
+    if let (Some(from), Some(to)) = (&report.from, &report.to) {
         writeln!(out, "logged from {from} to {to}")?;
     }
     let not_played = [
@@ -49,12 +49,15 @@ fn write_lines(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_lateness(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let LatenessReport { slack_ms, sent, sent_most_ms, answered, answered_most_ms } =
-        &report.lateness;
-    writeln!(
-        out,
-        "at the latest sent {sent_most_ms} ms and answered {answered_most_ms} ms after its time"
-    )?;
+    let lateness = &report.lateness;
+    let LatenessReport { slack_ms, sent, answered, .. } = lateness;
+    let each = [
+        ("sent", lateness.sent_p50_ms, lateness.sent_most_ms),
+        ("answered", lateness.answered_p50_ms, lateness.answered_most_ms),
+    ];
+    for (what, p50, most) in each {
+        writeln!(out, "{what} after its time: half within {p50} ms, all within {most} ms")?;
+    }
     match (report.valid, report.played) {
         (true, _) => writeln!(out, "valid: every line was decided within {slack_ms} ms"),
         (false, 0) => writeln!(out, "NOT VALID: nothing was played"),
@@ -67,8 +70,8 @@ fn write_lateness(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn write_clients(clients: &[ClientReport], top: usize, out: &mut dyn Write) -> io::Result<()> {
-    let refused: Vec<_> = clients.iter().filter(|client| client.refused > 0).collect();
+fn write_clients(report: &Report, top: usize, out: &mut dyn Write) -> io::Result<()> {
+    let refused: Vec<_> = report.clients.iter().filter(|client| client.refused > 0).collect();
     let shown = &refused[..refused.len().min(top)];
     if shown.is_empty() {
         return Ok(());
@@ -79,11 +82,10 @@ fn write_clients(clients: &[ClientReport], top: usize, out: &mut dyn Write) -> i
     table.set_header(["client", "played", "refused", "first", "last"]);
     for client in shown {
         let time = |time: &Option<String>| time.as_deref().unwrap_or("-").to_owned();
-        let (played, refused) = (client.played.to_string(), client.refused.to_string());
         table.add_row([
             client.client.clone(),
-            played,
-            refused,
+            client.played.to_string(),
+            statuses(&refusals(client, &report.refusing)),
             time(&client.first),
             time(&client.last),
         ]);
@@ -101,6 +103,12 @@ fn write_clients(clients: &[ClientReport], top: usize, out: &mut dyn Write) -> i
         0 => Ok(()),
         more => writeln!(out, " and {more} more"),
     }
+}
+
+/// How often a client was refused, by status.
+fn refusals(client: &ClientReport, refusing: &[u16]) -> BTreeMap<u16, u64> {
+    let all = client.statuses.iter().filter(|(status, _)| refusing.contains(status));
+    all.map(|(status, count)| (*status, *count)).collect()
 }
 
 fn statuses(statuses: &BTreeMap<u16, u64>) -> String {

@@ -7,6 +7,22 @@ fn run(arguments: &[&str]) -> Output {
 }
 
 #[test]
+fn the_parts_of_http_run_at_size_one_and_say_what_is_missing() {
+    let tools = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_load-tests"))
+        .args(["http", "--clients=1", "--requests=1", "--rounds=1", "--seconds=1"])
+        .env("PATH", tools.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{told}");
+    assert_eq!(told.matches("skipped: ").count(), 2, "neither valgrind nor wrk\n{told}");
+    for variant in ["does nothing", "one rule", "three rules", "tower_governor", "blocked"] {
+        assert!(told.contains(variant), "{variant}\n{told}");
+    }
+}
+
+#[test]
 fn a_small_flood_keeps_every_promise() {
     let output = run(&["flood", "--keys=100000", "--limit=100", "--memory=8192"]);
     let told = String::from_utf8(output.stdout).unwrap();

@@ -66,6 +66,7 @@ fn the_times_of_the_log_rule_not_its_lines_order() {
     let heard = server.heard();
     assert!(heard[0].starts_with("GET /first ") && heard[1].starts_with("GET /second "));
     assert_eq!(report["from"], "2015-05-18T08:05:02Z");
+    assert_eq!(report["to"], "2015-05-18T08:05:09Z");
 }
 
 /// The answer to the first line waits for the second line.
@@ -88,7 +89,12 @@ fn no_more_are_under_way_than_allowed_and_the_rest_is_late() {
     assert_eq!(report["played"], 5, "none is left out");
     assert_eq!(server.most_under_way(), 1);
     assert_eq!(ended, Ended::NotValid);
-    assert!(report["lateness"]["sent"].as_u64().unwrap() >= 4, "{report}");
+    let lateness = &report["lateness"];
+    assert!(lateness["sent"].as_u64().unwrap() >= 4, "{report}");
+    // The third of five waits for two answers, the last for four.
+    assert!(lateness["sent_p50_ms"].as_f64().unwrap() >= 200.0, "{report}");
+    assert!(lateness["sent_most_ms"].as_f64().unwrap() >= 400.0, "{report}");
+    assert!(lateness["answered_p50_ms"].as_f64() <= lateness["answered_most_ms"].as_f64());
 }
 
 #[test]
@@ -107,6 +113,7 @@ fn refusals_are_told_by_client_and_others_are_not() {
     assert_eq!((&report["lines"], &report["played"]), (&6.into(), &4.into()));
     assert_eq!((&report["no_client"], &report["unparsed"]), (&1.into(), &1.into()));
     assert_eq!(report["refused"], 2);
+    assert_eq!(report["refusing"], serde_json::json!([403, 429]));
     let clients = report["clients"].as_array().unwrap();
     assert_eq!(clients[0]["client"], "203.0.113.9");
     assert_eq!(clients[0]["statuses"]["429"], 2);
@@ -139,6 +146,9 @@ fn the_report_for_people_is_80_columns_wide_whoever_was_refused() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     assert!(text.contains("203.0.113.9 ") && text.contains("refused 2 of 2"), "{text}");
+    let row = text.lines().find(|line| line.contains("203.0.113.9 ")).unwrap();
+    assert!(row.contains("1 × 403"), "by which status it was refused: {row}");
+    assert!(text.contains("half within"), "how late lines were: {text}");
     let (_, text) = play(&server.url, &log, &["--top", "1", "--refused", "429"]).unwrap();
     assert!(text.contains("refused 1 of 2") && !text.contains("203.0.113.9"), "{text}");
 }

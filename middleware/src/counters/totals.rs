@@ -145,10 +145,8 @@ impl Counted {
 
     fn add(&mut self, meaning: Meaning, now: RuleCounts, row: &mut Row) {
         if self.meaning != meaning {
-            // What comes on top of what was counted last is of the new meaning. Some counts begin anew
-            // with it.
-            let losses = std::array::from_fn(|index| self.losses[index].min(losses(now)[index]));
-            let base = self.counts;
+            // What comes on top of what was counted last is of the new meaning.
+            let (base, losses) = (self.counts, self.losses);
             *self = Counted { base, losses, ..Counted::new(meaning) };
         }
         self.counts = now;

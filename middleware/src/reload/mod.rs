@@ -14,10 +14,11 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    time::Duration,
 };
 
 use hotgate_detector::Time;
-use hotgate_rules::RuleSet;
+use hotgate_rules::{Problem, RuleSet};
 
 use crate::{
     BuildError,
@@ -36,7 +37,19 @@ pub(crate) struct Reload {
     /// As it was given, for messages.
     file: PathBuf,
     watch: Watch,
+    waiting: Option<Waiting>,
 }
+
+/// Rules that name a file that cannot be read. Its mending does not show in the rule file.
+#[derive(Debug)]
+struct Waiting {
+    rules: RuleSet,
+    /// When they are tried again.
+    until: Time,
+}
+
+/// How soon that is.
+const AGAIN: Duration = Duration::from_secs(3);
 
 /// What became of the attempts to take a changed file.
 #[derive(Debug, Default)]
@@ -80,40 +93,55 @@ impl Reloads {
 impl Reload {
     /// Watches `file`, which held `content` when its rules were taken.
     pub(crate) fn new(file: &Path, content: &[u8]) -> Self {
-        Reload { file: file.to_owned(), watch: Watch::new(file, content) }
+        Reload { file: file.to_owned(), watch: Watch::new(file, content), waiting: None }
     }
 
     /// Looks at the file, and takes what it holds if that has changed.
     pub(crate) fn tick(&mut self, shared: &Shared) {
-        if let Some(read) = self.watch.look(shared.clock.now()) {
-            shared.take(&self.file, read);
-        }
+        let now = shared.clock.now();
+        let waiting = if let Some(read) = self.watch.look(now) {
+            self.waiting = None;
+            shared.take(self, read)
+        } else if let Some(waiting) = self.waiting.take_if(|waiting| waiting.until <= now) {
+            shared.put_in_force(self, waiting.rules, true)
+        } else {
+            return;
+        };
+        self.waiting = waiting.map(|rules| Waiting { rules, until: now.plus(AGAIN) });
     }
 }
 
 impl Shared {
-    /// Puts the rules of a file in force, or says why not.
-    fn take(&self, file: &Path, read: io::Result<Vec<u8>>) {
+    /// Puts the rules of a file in force, or says why not. Rules that come back wait for other files.
+    fn take(&self, reload: &Reload, read: io::Result<Vec<u8>>) -> Option<RuleSet> {
+        let file = &reload.file;
         let text = match read.and_then(read::text) {
             Ok(text) => text,
             Err(error) => {
                 self.reloads.unreadable.fetch_add(1, Relaxed);
-                return self.fail(file, vec![unreadable(file, &error)]);
+                self.fail(file, vec![unreadable(file, &error)]);
+                return None;
             }
         };
-        let located = |problem: &dyn std::fmt::Display| format!("{}:{problem}", file.display());
-        let rules = match text.parse::<RuleSet>() {
-            Ok(rules) => rules,
+        match text.parse::<RuleSet>() {
+            Ok(rules) => self.put_in_force(reload, rules, false),
             Err(problems) => {
+                let located = |problem: &Problem| format!("{}:{problem}", file.display());
                 self.reloads.refused.fetch_add(1, Relaxed);
-                return self.fail(file, problems.iter().map(|problem| located(problem)).collect());
+                self.fail(file, problems.iter().map(located).collect());
+                None
             }
-        };
-        let folder = file.parent().unwrap_or(Path::new(""));
-        let met = needs::meet(&rules, &self.hooks, folder).map_err(|error| told(&error));
+        }
+    }
+
+    /// `again`: they have waited, and why is told already.
+    fn put_in_force(&self, reload: &Reload, rules: RuleSet, again: bool) -> Option<RuleSet> {
+        let file = &reload.file;
+        let met = needs::meet(&rules, &self.hooks, reload.watch.folder());
+        let waits = matches!(met, Err(BuildError::Body { .. }));
         let mut control = self.control();
         let reasons = control.rules.restart_reasons(&rules);
-        let met = if reasons.is_empty() { met } else { Err(reasons) };
+        let met = if reasons.is_empty() { met.map_err(|error| told(&error)) } else { Err(reasons) };
         let succeeded = met.map(|bodies| self.succeed(&mut control, &rules, bodies));
         // A subscriber may ask the gate how it stands.
         drop(control);
@@ -123,12 +151,15 @@ impl Shared {
                 log::rules_changed(file, &news);
                 log::rule_warnings(&rules, Some(file));
             }
+            Err(_) if again => return Some(rules),
             Err(reasons) => {
-                self.reloads.refused.fetch_add(1, Relaxed);
                 let problem = |reason: String| format!("{}: {reason}", file.display());
+                self.reloads.refused.fetch_add(1, Relaxed);
                 self.fail(file, reasons.into_iter().map(problem).collect());
+                return waits.then_some(rules);
             }
         }
+        None
     }
 
     /// What the rules change; `None`: nothing, they are in force.

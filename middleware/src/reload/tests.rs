@@ -270,6 +270,23 @@ fn rules_that_the_service_cannot_meet_are_refused() {
 }
 
 #[test]
+fn rules_that_wait_for_another_file_are_taken_once_it_is_there() {
+    let mut gate = Fixture::new(&rule("api", "100/1h"));
+    let logged = Logged::default();
+    let _guard = logged.listen();
+    gate.replace(&file(
+        &(rule("api", "9/1h")
+            + "respond = { content_type = \"text/html\", body_file = \"sorry.html\" }\n"),
+    ));
+    gate.ticks(100);
+    assert_eq!(logged.lines_with("cannot read body_file").len(), 1, "told once");
+    assert_eq!((gate.limits(), gate.counts()), (vec![limit("100/1h")], [0, 0, 1, 0]));
+    fs::write(gate.folder.path().join("sorry.html"), "sorry").unwrap();
+    gate.ticks(31);
+    assert_eq!((gate.limits(), gate.counts()), (vec![limit("9/1h")], [1, 0, 1, 0]));
+}
+
+#[test]
 fn commands_hold_over_every_version_of_the_file() {
     let mut gate = Fixture::new(&rule("api", "1/1h"));
     gate.gate.set_mode(Some("api"), hotgate_rules::Mode::Observe).unwrap();

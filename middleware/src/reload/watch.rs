@@ -50,6 +50,11 @@ impl Watch {
         }
     }
 
+    /// Where the file stands.
+    pub(super) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
     /// Looks at the file. What it holds is to be taken where a change has stood still.
     pub(super) fn look(&mut self, now: Time) -> Option<Read> {
         let stamp = fs::metadata(&self.path);

@@ -9,7 +9,7 @@ use std::{
         mpsc::{Receiver, RecvTimeoutError},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{counters::Idle, gate::Shared, log, reload::Reload};
@@ -36,7 +36,11 @@ impl Worker {
     }
 
     fn run(mut self) {
-        while self.stop.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+        let mut next = Instant::now() + TICK;
+        let wait = |until: Instant| until.saturating_duration_since(Instant::now());
+        while self.stop.recv_timeout(wait(next)) == Err(RecvTimeoutError::Timeout) {
+            // On a busy machine each wait is longer than asked for; that must not add up.
+            next = (next + TICK).max(Instant::now());
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };

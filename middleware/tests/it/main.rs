@@ -18,6 +18,8 @@ mod observe;
 mod operator;
 mod parallel;
 mod peers;
+#[cfg(feature = "axum")]
+mod placement;
 mod respond;
 mod settling;
 mod support;

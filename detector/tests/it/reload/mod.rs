@@ -2,6 +2,7 @@
 
 mod conversion;
 mod model;
+mod parallel;
 mod stragglers;
 mod stream;
 
@@ -176,5 +177,23 @@ fn totals_belong_to_the_name_whatever_the_rule_comes_to_mean() {
         let totals = (counts.matched, counts.refused, counts.unstored_verdicts);
         assert_eq!(totals, (6, 3, 2), "they never go back");
         assert_eq!(counts.standing_verdicts, 0, "but what stands is void");
+    }
+}
+
+#[test]
+fn a_changed_pace_holds_at_once_for_keys_that_are_hot() {
+    let paces = ["", "pace = \"1/10s\", burst = 1", "pace = \"1/1s\", burst = 1", ""];
+    let mut engine = engine(&rule("a", "5/1m", "throttle = {}"));
+    for _ in 0..9 {
+        get("/").passes(&engine, secs(1));
+    }
+    // Ten in ten seconds from a key that stays hot.
+    for (at, (pace, expected)) in paces.iter().zip([0, 1, 10, 0]).enumerate() {
+        let text = rule("a", "5/1m", &format!("throttle = {{ {pace} }}"));
+        let start = 2 + at as u64 * 10;
+        engine = engine.succeed(rule_set(&text), secs(start));
+        let seconds = start..start + 10;
+        let passed = seconds.filter(|second| get("/").passes(&engine, secs(*second))).count();
+        assert!(passed.abs_diff(expected) <= 1, "{passed} passed at {pace:?}");
     }
 }

@@ -2,68 +2,29 @@
 //!
 //! Limits stay exact here, so that the model need not guess; `conversion` has the others.
 
-use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+mod file;
+mod key;
 
-use hotgate_detector::{Cause, Charges, Engine, Outcome, RuleCounts};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+
+use hotgate_detector::{Cause, Charges, CheckError, Decision, Door, Engine, Outcome, RuleCounts};
+use hotgate_rules::Extract;
 use http::StatusCode;
 use proptest::prelude::*;
 
+use self::{
+    file::{Action, CLIENTS, File, Listed, Mode, Other, PATHS, Pace, Terms, Who},
+    key::{Key, Kind, Verdict},
+};
 use super::stream::{Stream, listed};
 use crate::harness::{engine, get, ms, rule_set};
 
-const PATHS: [&str; 2] = ["/a", "/b"];
-const CLIENTS: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const NAMES: usize = 3;
-
-/// What a rule says.
-#[derive(Clone, Debug, PartialEq)]
-struct Terms {
-    path: Option<usize>,
-    n: usize,
-    window: u64,
-    action: Action,
-    status: bool,
-    mode: Mode,
-    /// The second client's own.
-    other: Option<Other>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Action {
-    Throttle,
-    Block { lasts: u64, extend: bool, grow: u64 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Other {
-    Limit(usize),
-    Exempt,
-    Observe,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Mode {
-    Enforce,
-    Observe,
-    Off,
-}
-
-/// Blocks grow to this, and are forgotten after that.
-const MAX: u64 = 150;
-const FORGET: u64 = 100;
-
-#[derive(Clone, Debug)]
-struct File {
-    /// The rules, in their order.
-    rules: Vec<(usize, Terms)>,
-    mode: Mode,
-    allowed: Option<usize>,
-    denied: Option<usize>,
-}
 
 #[derive(Clone, Debug)]
 enum Step {
-    Ask { client: usize, path: usize, gap: u64 },
+    Ask { who: Who, path: usize, doors: bool, gap: u64 },
+    Check { who: Who, rule: usize },
     Settle { which: usize, bad: bool, gap: u64 },
     Lift { rule: usize, client: usize },
     LiftAll { rule: usize },
@@ -81,197 +42,11 @@ enum Change {
     Window(usize, u64),
     Act(usize, Action),
     Mode(usize, Mode),
-    Other(usize, Option<Other>),
+    ByKey(usize, Option<Other>),
+    ByWhen(usize, Option<Other>),
     FileMode(Mode),
-    Allow(Option<usize>),
-    Deny(Option<usize>),
-}
-
-impl Terms {
-    fn n(&self, client: usize) -> usize {
-        match (client, self.other) {
-            (1, Some(Other::Limit(n))) => n,
-            _ => self.n,
-        }
-    }
-
-    fn mode(&self, file: Mode, client: usize) -> Mode {
-        let own = if client == 1 && self.other == Some(Other::Observe) {
-            Mode::Observe
-        } else {
-            self.mode
-        };
-        match (file, own) {
-            (Mode::Off, _) | (_, Mode::Off) => Mode::Off,
-            (Mode::Enforce, Mode::Enforce) => Mode::Enforce,
-            _ => Mode::Observe,
-        }
-    }
-
-    fn is_free(&self, file: Mode, client: usize) -> bool {
-        self.mode(file, client) == Mode::Off || client == 1 && self.other == Some(Other::Exempt)
-    }
-
-    fn same_meaning(&self, other: &Terms) -> bool {
-        (self.path, self.window, self.status) == (other.path, other.window, other.status)
-    }
-
-    fn same_action(&self, other: &Terms) -> bool {
-        matches!(self.action, Action::Throttle) == matches!(other.action, Action::Throttle)
-    }
-}
-
-/// One key of one rule.
-#[derive(Clone, Debug, Default)]
-struct Key {
-    counted: Vec<u64>,
-    pending: u32,
-    generation: u32,
-    verdict: Option<Verdict>,
-    /// Length and forgetting of the block before.
-    past: Option<(u64, u64)>,
-}
-
-#[derive(Clone, Debug)]
-struct Verdict {
-    until: u64,
-    kind: Kind,
-    manual: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Hot { attempts: Vec<u64> },
-    Block { lasts: u64, grows: bool },
-}
-
-fn within(events: &[u64], now: u64, window: u64) -> usize {
-    events.iter().filter(|event| **event + window > now).count()
-}
-
-/// A window of exact size holds so many of the newest.
-fn keep(events: &mut Vec<u64>, number: usize) {
-    events.drain(..events.len().saturating_sub(number));
-}
-
-impl Key {
-    fn advance(&mut self, now: u64) {
-        if let Some(verdict) = self.verdict.take_if(|verdict| verdict.until <= now)
-            && let Kind::Block { lasts, grows: true } = verdict.kind
-        {
-            self.past = Some((lasts, verdict.until + FORGET));
-        }
-    }
-
-    fn blocked(&self) -> bool {
-        matches!(self.verdict, Some(Verdict { kind: Kind::Block { .. }, .. }))
-    }
-
-    fn refuses(&mut self, terms: &Terms, n: usize, now: u64) -> Option<Cause> {
-        self.advance(now);
-        keep(&mut self.counted, n);
-        let full = within(&self.counted, now, terms.window) >= n;
-        match terms.action {
-            _ if self.blocked() => Some(Cause::Blocked),
-            Action::Block { .. } if full => Some(Cause::Blocked),
-            Action::Throttle if full => Some(Cause::Quota),
-            _ if terms.status && self.pending as usize >= n => Some(Cause::Pending),
-            _ => None,
-        }
-    }
-
-    fn begin(&mut self, terms: &Terms, n: usize, now: u64) {
-        match terms.action {
-            Action::Block { lasts, grow, .. } => {
-                let past = self.past.filter(|(_, forgotten)| *forgotten > now);
-                let lasts = past.map_or(lasts, |(lasts, _)| (lasts * grow).min(MAX));
-                let kind = Kind::Block { lasts, grows: grow > 1 };
-                self.verdict = Some(Verdict { until: now + lasts, kind, manual: false });
-                self.clear();
-            }
-            Action::Throttle => {
-                let kind = Kind::Hot { attempts: self.counted.clone() };
-                let until = now + terms.window;
-                self.verdict = Some(Verdict { until, kind, manual: false });
-                self.cool(terms, n, now);
-            }
-        }
-    }
-
-    /// Moves the end of a throttle's verdict out to a window after attempts fall below 0.8 N.
-    fn cool(&mut self, terms: &Terms, n: usize, now: u64) {
-        let Some(Verdict { until, kind: Kind::Hot { attempts }, .. }) = &mut self.verdict else {
-            return;
-        };
-        let warm = n - n / 5;
-        keep(attempts, warm);
-        if within(attempts, now, terms.window) >= warm {
-            *until = (*until).max(attempts[0] + 2 * terms.window);
-        }
-    }
-
-    fn attempt(&mut self, terms: &Terms, n: usize, now: u64) {
-        if let Some(Verdict { kind: Kind::Hot { attempts }, .. }) = &mut self.verdict {
-            keep(attempts, n - n / 5);
-            attempts.push(now);
-        }
-        self.cool(terms, n, now);
-    }
-
-    fn clear(&mut self) {
-        self.counted.clear();
-        self.generation += 1;
-    }
-
-    /// Charges an attempt; whether the rule now holds it pending.
-    fn charge(
-        &mut self,
-        terms: &Terms,
-        n: usize,
-        own: Option<Cause>,
-        refused: bool,
-        now: u64,
-    ) -> bool {
-        if let Some(Verdict { until, kind: Kind::Block { lasts, .. }, manual }) = &mut self.verdict
-        {
-            if matches!(terms.action, Action::Block { extend: true, .. }) && !*manual {
-                *until = (*until).max(now + *lasts);
-            }
-            return false;
-        }
-        self.attempt(terms, n, now);
-        let admitted = !refused && own.is_none();
-        if terms.status {
-            self.pending += u32::from(admitted);
-            return admitted;
-        }
-        match (own, &terms.action) {
-            (Some(_), Action::Block { .. }) => self.begin(terms, n, now),
-            (Some(_), Action::Throttle) if self.verdict.is_none() => {
-                self.begin(terms, n, now);
-                self.attempt(terms, n, now);
-            }
-            (None, Action::Block { .. }) => self.counted.push(now),
-            (None, Action::Throttle) if admitted => self.counted.push(now),
-            _ => {}
-        }
-        false
-    }
-
-    fn settle(&mut self, terms: &Terms, client: usize, file: Mode, held: u32, bad: bool, now: u64) {
-        self.advance(now);
-        self.pending -= 1;
-        let n = terms.n(client);
-        keep(&mut self.counted, n);
-        if !bad || held != self.generation || self.blocked() || terms.is_free(file, client) {
-            return;
-        }
-        self.counted.push(now);
-        keep(&mut self.counted, n);
-        if within(&self.counted, now, terms.window) >= n && self.verdict.is_none() {
-            self.begin(terms, n, now);
-        }
-    }
+    Allow(Option<Listed>),
+    Deny(Option<Listed>),
 }
 
 /// What the model knows under a rule's name.
@@ -284,7 +59,9 @@ struct Known {
 
 struct Open {
     charges: Charges,
-    client: usize,
+    /// Which engine it was that admitted it.
+    engine: u32,
+    who: Who,
     /// Name, lineage and generation.
     held: Vec<(usize, u64, u32)>,
 }
@@ -296,65 +73,28 @@ struct Model {
     open: Vec<Open>,
     now: u64,
     engine: Engine,
+    engines: u32,
     stream: Stream,
     voided: u32,
 }
 
-fn text(file: &File) -> String {
-    let mut text = String::from("[memory]\nkeys = 16\nverdicts = 16\n");
-    let client = |which: usize| CLIENTS[which];
-    if let Some(which) = file.allowed {
-        let _ = writeln!(text, "[[allow]]\nclients = [\"{}\"]", client(which));
-    }
-    if let Some(which) = file.denied {
-        let _ = writeln!(text, "[[deny]]\nclients = [\"{}\"]", client(which));
-    }
-    for (name, terms) in &file.rules {
-        let _ = writeln!(text, "[[rule]]\nname = \"r{name}\"\nkey = [\"client\"]");
-        let _ = writeln!(
-            text,
-            "over = \"{}/{}ms\"\nmode = \"{}\"",
-            terms.n,
-            terms.window,
-            mode(terms.mode)
-        );
-        if let Some(path) = terms.path {
-            let _ = writeln!(text, "match = \"{}\"", PATHS[path]);
-        }
-        if terms.status {
-            text.push_str("count = { status = [401] }\n");
-        }
-        let _ = match terms.action {
-            Action::Throttle => writeln!(text, "throttle = {{}}"),
-            Action::Block { lasts, extend, grow } => writeln!(
-                text,
-                "block = {{ for = \"{lasts}ms\", extend = {extend}, grow = {grow}, max = \"{MAX}ms\", \
-                 forget = \"{FORGET}ms\" }}"
-            ),
-        };
-        if let Some(other) = terms.other {
-            let _ = writeln!(text, "[[rule.override]]\nkey = [\"{}\"]", CLIENTS[1]);
-            let _ = match other {
-                Other::Limit(n) => writeln!(text, "over = \"{n}/{}ms\"", terms.window),
-                Other::Exempt => writeln!(text, "exempt = true"),
-                Other::Observe => writeln!(text, "mode = \"observe\""),
-            };
-        }
-    }
-    format!("mode = \"{}\"\n{text}", mode(file.mode))
-}
+/// What the service's extractor says.
+#[derive(Debug)]
+struct Plan(bool);
 
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Observe => "observe",
-        Mode::Off => "off",
+impl Extract for Plan {
+    fn user(&self) -> Option<Cow<'_, str>> {
+        None
+    }
+
+    fn extra(&self, name: &str) -> Option<Cow<'_, str>> {
+        (name == "plan").then_some(if self.0 { "gold" } else { "free" }.into())
     }
 }
 
 impl Model {
     fn new(file: File) -> Self {
-        let engine = engine(&text(&file));
+        let engine = engine(&file.text());
         let mut model = Model {
             file,
             known: BTreeMap::new(),
@@ -362,6 +102,7 @@ impl Model {
             open: Vec::new(),
             now: 1_000,
             engine,
+            engines: 0,
             stream: Stream::default(),
             voided: 0,
         };
@@ -400,9 +141,10 @@ impl Model {
             }
             Change::Limit(name, n) => with(name, &|terms| terms.n = n),
             Change::Window(name, window) => with(name, &|terms| terms.window = window),
-            Change::Act(name, action) => with(name, &|terms| terms.action = action.clone()),
+            Change::Act(name, action) => with(name, &|terms| terms.act(action)),
             Change::Mode(name, mode) => with(name, &|terms| terms.mode = mode),
-            Change::Other(name, other) => with(name, &|terms| terms.other = other),
+            Change::ByKey(name, other) => with(name, &|terms| terms.by_key = other),
+            Change::ByWhen(name, other) => with(name, &|terms| terms.by_when = other),
             Change::FileMode(mode) => file.mode = mode,
             Change::Allow(which) => file.allowed = which,
             Change::Deny(which) => file.denied = which,
@@ -413,7 +155,8 @@ impl Model {
     fn reload(&mut self, change: &Change) {
         let file = self.change(change);
         let old = std::mem::replace(&mut self.file, file);
-        self.engine = self.engine.succeed(rule_set(&text(&self.file)), ms(self.now));
+        self.engine = self.engine.succeed(rule_set(&self.file.text()), ms(self.now));
+        self.engines += 1;
         for (name, before) in &old.rules {
             let after = self.terms(*name);
             let now = self.now;
@@ -447,36 +190,94 @@ impl Model {
         }
     }
 
-    fn ask(&mut self, client: usize, path: usize) -> Result<(), TestCaseError> {
-        let (now, file) = (self.now, self.file.clone());
-        let decision = get(PATHS[path]).from(CLIENTS[client]).decide(&self.engine, ms(now));
+    /// One request, at one door or at two.
+    fn ask(&mut self, who: Who, path: usize, doors: bool) -> Result<(), TestCaseError> {
+        if !doors {
+            return self.ask_at(Door::Only, who, path).map(drop);
+        }
+        let open = self.open.len();
+        if !self.ask_at(Door::Outer, who, path)? || self.ask_at(Door::Inner, who, path)? {
+            return Ok(());
+        }
+        // The gate answers at the inner door: what the outer one holds is never counted.
+        if self.open.len() > open {
+            let held = self.open.swap_remove(open);
+            self.settled(held, Outcome::Answered);
+        }
+        Ok(())
+    }
+
+    /// Whether the request passes.
+    fn ask_at(&mut self, door: Door, who: Who, path: usize) -> Result<bool, TestCaseError> {
+        let (now, file, client) = (self.now, self.file.clone(), who.client);
+        let ask = get(PATHS[path]).from(CLIENTS[client]);
+        let plan = Plan(who.gold);
+        let decision = self.engine.decide_at(door, &ask.facts(&plan), ms(now));
         let refusal = decision.refusal.as_ref().map(|refusal| refusal.cause);
+        let holds = |listed: Option<Listed>| listed.filter(|listed| listed.holds(client, now));
+        let (allowed, denied) = (holds(file.allowed), holds(file.denied).is_some());
         if file.mode == Mode::Off {
             prop_assert_eq!(refusal, None, "off");
-            return Ok(());
+            return Ok(true);
         }
-        if file.denied == Some(client) && file.mode == Mode::Enforce {
+        if denied && file.mode == Mode::Enforce {
             prop_assert_eq!(refusal, Some(Cause::Denied));
-            return Ok(());
+            return Ok(false);
         }
-        if file.allowed == Some(client) && file.denied != Some(client) {
+        let allowed = allowed.filter(|_| !denied);
+        let past = allowed.map(|allowed| allowed.rule.filter(|rule| self.known.contains_key(rule)));
+        if past == Some(None) {
             prop_assert_eq!(refusal, None, "allowed");
             prop_assert!(decision.findings.is_empty(), "an allowed client is known to no rule");
-            return Ok(());
+            return Ok(true);
         }
-        let covers = |terms: &Terms| terms.path.is_none_or(|own| own == path);
-        let is_free = |terms: &Terms| terms.is_free(file.mode, client);
-        let matching = file.rules.iter().filter(|(_, terms)| covers(terms) && !is_free(terms));
+        let judges = |name: usize, terms: &Terms| {
+            let at_door = match door {
+                Door::Only => true,
+                Door::Outer => !terms.is_inner(),
+                Door::Inner => terms.is_inner(),
+            };
+            at_door && terms.path.is_none_or(|own| own == path) && past != Some(Some(name))
+        };
+        let rules = file.rules.iter().filter(|(name, terms)| judges(*name, terms));
+        let rules: Vec<_> = rules.map(|(name, terms)| (*name, terms)).collect();
+        self.judge(&rules, who, decision)
+    }
+
+    fn check(&mut self, who: Who, name: usize) -> Result<(), TestCaseError> {
+        let ask = get("/").from(CLIENTS[who.client]);
+        let plan = Plan(who.gold);
+        let checked = self.engine.check(&format!("r{name}"), &ask.facts(&plan), ms(self.now));
+        let terms = self.terms(name);
+        match (terms, checked) {
+            (None, Err(CheckError::UnknownRule)) => Ok(()),
+            (Some(terms), Err(CheckError::CountsResponses)) if terms.status => Ok(()),
+            (Some(terms), Ok(decision)) => self.judge(&[(name, &terms)], who, decision).map(drop),
+            (terms, checked) => Err(TestCaseError::fail(format!("checked {terms:?}: {checked:?}"))),
+        }
+    }
+
+    /// Lets rules speak, and compares: whether the request passes.
+    fn judge(
+        &mut self,
+        rules: &[(usize, &Terms)],
+        who: Who,
+        decision: Decision,
+    ) -> Result<bool, TestCaseError> {
+        let (now, mode) = (self.now, self.file.mode);
+        let speaks = |terms: &Terms| terms.holds(who, now) && !terms.is_free(mode, who);
+        let matching = rules.iter().filter(|(_, terms)| speaks(terms));
         let matching: Vec<_> = matching
             .map(|(name, terms)| {
-                let key = &mut self.known.get_mut(name).unwrap().keys[client];
-                (*name, terms, key.refuses(terms, terms.n(client), now))
+                let key = &mut self.known.get_mut(name).unwrap().keys[who.client];
+                (*name, *terms, key.refuses(terms, who, now))
             })
             .collect();
-        let enforces = |terms: &Terms| terms.mode(file.mode, client) == Mode::Enforce;
+        let enforces = |terms: &Terms| terms.mode(mode, who) == Mode::Enforce;
         let enforced = matching.iter().filter(|(_, terms, _)| enforces(terms));
         let causes: Vec<Cause> = enforced.filter_map(|(.., own)| *own).collect();
         let refused = causes.iter().any(|cause| *cause != Cause::Pending);
+        let refusal = decision.refusal.as_ref().map(|refusal| refusal.cause);
         prop_assert_eq!(
             refusal.is_some(),
             !causes.is_empty(),
@@ -488,10 +289,10 @@ impl Model {
         let mut held = Vec::new();
         for (name, terms, own) in matching {
             let known = self.known.get_mut(&name).unwrap();
-            let key = &mut known.keys[client];
+            let key = &mut known.keys[who.client];
             let waits = causes.contains(&Cause::Pending) || own == Some(Cause::Pending);
             let refuses = refused || own.is_some_and(|cause| cause != Cause::Pending);
-            if (refuses || !waits) && key.charge(terms, terms.n(client), own, refused, now) {
+            if (refuses || !waits) && key.charge(terms, who, own, refused, now) {
                 held.push((name, known.lineage, key.generation));
             }
             known.counts.matched += 1;
@@ -499,6 +300,7 @@ impl Model {
             known.counts.would_refuse += u64::from(own.is_some() && !enforces(terms));
             let text = format!("r{name}");
             let finding = decision.findings.iter().find(|finding| *finding.rule == *text);
+            let hot = key.verdict.is_some();
             prop_assert_eq!(
                 finding.and_then(|finding| finding.refuses),
                 own,
@@ -508,8 +310,16 @@ impl Model {
             );
             prop_assert_eq!(
                 finding.is_some_and(|finding| finding.hot),
-                key.verdict.is_some(),
-                "whether {} is hot at {} ms",
+                hot,
+                "is {} hot at {} ms",
+                text,
+                now
+            );
+            let marks = matches!(terms.action, Action::Tag | Action::Handler);
+            prop_assert_eq!(
+                finding.is_some_and(|finding| finding.acts),
+                hot && marks && enforces(terms) && own.is_none(),
+                "does {} act at {} ms",
                 text,
                 now
             );
@@ -518,21 +328,30 @@ impl Model {
             prop_assert!(until.is_none() || until == model, "until {until:?}, the model {model:?}");
         }
         if causes.is_empty() {
-            self.open.push(Open { charges: decision.charges, client, held });
+            let (charges, engine) = (decision.charges, self.engines);
+            self.open.push(Open { charges, engine, who, held });
         }
-        Ok(())
+        Ok(causes.is_empty())
     }
 
     fn settle(&mut self, which: usize, bad: bool) {
-        let settled = self.open.swap_remove(which % self.open.len());
+        let open = self.open.swap_remove(which % self.open.len());
         let status = if bad { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
-        self.engine.settle(settled.charges, Outcome::Status(status), ms(self.now));
-        for (name, lineage, generation) in settled.held {
+        self.settled(open, Outcome::Status(status));
+    }
+
+    fn settled(&mut self, open: Open, outcome: Outcome) {
+        self.engine.settle(open.charges, outcome, ms(self.now));
+        let bad = outcome == Outcome::Status(StatusCode::UNAUTHORIZED);
+        // Of what the request said only the key is known to another engine.
+        let gold = open.who.gold && open.engine == self.engines;
+        let who = Who { gold, ..open.who };
+        for (name, lineage, generation) in open.held {
             let Some(terms) = self.terms(name) else { continue };
             let known = self.known.get_mut(&name).unwrap();
             if known.lineage == lineage {
-                let key = &mut known.keys[settled.client];
-                key.settle(&terms, settled.client, self.file.mode, generation, bad, self.now);
+                let key = &mut known.keys[who.client];
+                key.settle(&terms, who, self.file.mode, (generation, bad), self.now);
             }
         }
     }
@@ -611,10 +430,11 @@ fn compare(file: File, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut model = Model::new(file);
     for step in steps {
         match step {
-            Step::Ask { client, path, gap } => {
+            Step::Ask { who, path, doors, gap } => {
                 model.now += gap;
-                model.ask(*client, *path)?;
+                model.ask(*who, *path, *doors)?;
             }
+            Step::Check { who, rule } => model.check(*who, *rule)?,
             Step::Settle { which, bad, gap } if !model.open.is_empty() => {
                 model.now += gap;
                 model.settle(*which, *bad);
@@ -640,9 +460,13 @@ fn limit() -> impl Strategy<Value = usize> {
 
 fn action() -> impl Strategy<Value = Action> {
     let block = (5..80u64, any::<bool>(), 1..3u64);
+    let pace = (1..20u64, 1..4u64).prop_map(|(every, burst)| Pace { every, burst });
     prop_oneof![
-        Just(Action::Throttle),
-        block.prop_map(|(lasts, extend, grow)| Action::Block { lasts, extend, grow }),
+        2 => Just(Action::Throttle(None)),
+        2 => pace.prop_map(|pace| Action::Throttle(Some(pace))),
+        3 => block.prop_map(|(lasts, extend, grow)| Action::Block { lasts, extend, grow }),
+        1 => Just(Action::Tag),
+        1 => Just(Action::Handler),
     ]
 }
 
@@ -651,35 +475,62 @@ fn any_mode() -> impl Strategy<Value = Mode> {
 }
 
 fn other() -> impl Strategy<Value = Option<Other>> {
-    prop::option::of(prop_oneof![
-        limit().prop_map(Other::Limit),
-        Just(Other::Exempt),
-        Just(Other::Observe)
-    ])
+    let other = prop_oneof![
+        3 => limit().prop_map(Other::Limit),
+        1 => Just(Other::Exempt),
+        1 => Just(Other::Observe),
+        2 => (1..60u64).prop_map(Other::Act),
+    ];
+    prop::option::weighted(0.4, other)
 }
 
 fn window() -> impl Strategy<Value = u64> {
     prop_oneof![Just(20u64), Just(40u64)]
 }
 
+/// The clock begins at one second.
+fn second() -> impl Strategy<Value = Option<u64>> {
+    prop::option::weighted(0.1, 1..4u64)
+}
+
 fn terms() -> impl Strategy<Value = Terms> {
     let path = prop::option::of(0..PATHS.len());
-    (path, limit(), window(), action(), any::<bool>(), any_mode(), other()).prop_map(
-        |(path, n, window, action, status, mode, other)| Terms {
-            path,
-            n,
-            window,
-            action,
-            status,
-            mode,
-            other,
+    let scope = (path, prop::bool::weighted(0.2), second(), second());
+    let counts = (limit(), window(), action(), any::<bool>());
+    (scope, counts, any_mode(), other(), other()).prop_map(
+        |((path, when, from, until), (n, window, action, status), mode, by_key, by_when)| {
+            // A period has some length.
+            let until = until.filter(|until| from.is_none_or(|from| from < *until));
+            let mut terms =
+                Terms { path, when, n, window, action, status, mode, from, until, by_key, by_when };
+            terms.act(action);
+            terms
         },
+    )
+}
+
+impl Terms {
+    /// Takes an action, and counts responses only where that one can.
+    fn act(&mut self, action: Action) {
+        self.action = action;
+        self.status &= matches!(action, Action::Throttle(None) | Action::Block { .. });
+    }
+}
+
+fn who() -> impl Strategy<Value = Who> {
+    (0..CLIENTS.len(), any::<bool>()).prop_map(|(client, gold)| Who { client, gold })
+}
+
+fn list() -> impl Strategy<Value = Option<Listed>> {
+    let listed = (0..CLIENTS.len(), prop::option::of(1..4u64), prop::option::of(0..NAMES));
+    prop::option::weighted(
+        0.3,
+        listed.prop_map(|(client, until, rule)| Listed { client, until, rule }),
     )
 }
 
 fn change() -> impl Strategy<Value = Change> {
     let name = || 0..NAMES;
-    let client = || prop::option::weighted(0.3, 0..CLIENTS.len());
     prop_oneof![
         2 => Just(Change::Nothing),
         1 => Just(Change::Swap),
@@ -689,10 +540,11 @@ fn change() -> impl Strategy<Value = Change> {
         1 => (name(), window()).prop_map(|(name, window)| Change::Window(name, window)),
         3 => (name(), action()).prop_map(|(name, action)| Change::Act(name, action)),
         2 => (name(), any_mode()).prop_map(|(name, mode)| Change::Mode(name, mode)),
-        3 => (name(), other()).prop_map(|(name, other)| Change::Other(name, other)),
+        2 => (name(), other()).prop_map(|(name, other)| Change::ByKey(name, other)),
+        2 => (name(), other()).prop_map(|(name, other)| Change::ByWhen(name, other)),
         1 => any_mode().prop_map(Change::FileMode),
-        1 => client().prop_map(Change::Allow),
-        1 => client().prop_map(Change::Deny),
+        1 => list().prop_map(Change::Allow),
+        1 => list().prop_map(Change::Deny),
     ]
 }
 
@@ -710,8 +562,9 @@ fn step() -> impl Strategy<Value = Step> {
     let gap = || prop_oneof![4 => Just(0u64), 8 => 0..6u64, 2 => 6..40u64, 1 => 40..300u64];
     let (rule, client) = (|| 0..NAMES, || 0..CLIENTS.len());
     prop_oneof![
-        24 => (client(), 0..PATHS.len(), gap())
-            .prop_map(|(client, path, gap)| Step::Ask { client, path, gap }),
+        24 => (who(), 0..PATHS.len(), any::<bool>(), gap())
+            .prop_map(|(who, path, doors, gap)| Step::Ask { who, path, doors, gap }),
+        3 => (who(), rule()).prop_map(|(who, rule)| Step::Check { who, rule }),
         10 => (any::<usize>(), prop::bool::weighted(0.8), gap())
             .prop_map(|(which, bad, gap)| Step::Settle { which, bad, gap }),
         1 => (rule(), client()).prop_map(|(rule, client)| Step::Lift { rule, client }),

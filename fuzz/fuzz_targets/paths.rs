@@ -1,0 +1,7 @@
+#![no_main]
+
+#[path = "../../rules/tests/it/checks.rs"]
+#[allow(dead_code, reason = "one check for each target")]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|text: &str| checks::paths(text));
