@@ -19,10 +19,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// How wide the terminal is; `None` where the output goes elsewhere.
+/// How wide the terminal is, 80 where it does not say; `None` where the output goes elsewhere.
 fn columns() -> Option<usize> {
-    let size = io::stdout().is_terminal().then(console::Term::stdout);
-    size.and_then(|term| term.size_checked()).map(|(_, columns)| columns.into())
+    let term = io::stdout().is_terminal().then(console::Term::stdout)?;
+    Some(term.size_checked().map_or(80, |(_, columns)| columns.into()))
 }
 
 /// Writes until nobody reads any more, and from then on to nowhere: how a command ends does not

@@ -137,6 +137,12 @@
 //!
 //! What no layer can see, such as a name in the body of a login, the handler gives to [`Gate::check`].
 //!
+//! # Operators
+//!
+//! What a running gate knows can be asked ([`Gate::snapshot`], [`Gate::hot`], [`Gate::why`]), and it takes
+//! commands that are in force at once: [`Gate::set_mode`], [`Gate::deny`], [`Gate::allow`], [`Gate::block`],
+//! [`Gate::lift`]. With the feature `admin`, `Gate::admin_router` serves them over HTTP, for `hotgate --url`.
+//!
 //! # What it tells
 //!
 //! Refusals are RFC 9457 problem documents, or what the rule's `respond` says. With `fields = true` a rule

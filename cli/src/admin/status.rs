@@ -92,14 +92,14 @@ fn write_rules(rules: &[Value], width: Columns, out: &mut dyn Write) -> io::Resu
         Column("hot", Set::Right),
     ];
     let row = |rule: &Value| {
-        let commanded = rule.pointer("/commanded").is_some_and(Value::is_string);
-        let star = if commanded { "*" } else { "" };
+        let (mode, commanded) = (text(rule, "/mode"), text(rule, "/commanded"));
+        let star = if commanded == mode && mode != "enforce" { "*" } else { "" };
         let count = |what: &str| number(rule, &format!("/requests/{what}")).to_string();
         vec![
             text(rule, "/name"),
             text(rule, "/action"),
             text_if_any(rule, "/over").unwrap_or_else(|| "always".to_owned()),
-            format!("{}{star}", text(rule, "/mode")),
+            format!("{mode}{star}"),
             count("admitted"),
             count("refused"),
             count("would_refuse"),

@@ -109,8 +109,9 @@ pub(crate) fn rules_failed(file: &Path, version: &str, problems: &[String]) {
 /// what.
 pub(crate) fn mode(change: &ModeChange, Who { name: who, peer }: Who<'_>) {
     let ModeChange { rule, commanded, mode, held_by } = change;
+    let (commanded, mode) = (mode_name(*commanded), mode_name(*mode));
     tracing::warn!(
-        target: TARGET, who, peer, rule, ?commanded, ?mode, held_by, "mode commanded"
+        target: TARGET, who, peer, rule, commanded, mode, held_by, "mode commanded"
     );
 }
 

@@ -191,7 +191,8 @@ async fn the_table_of_metrics_is_what_a_scrape_reads() {
         .collect();
     let types = scraped.lines().filter(|line| line.starts_with("# TYPE"));
     let mut exported: Vec<String> = types.map(str::to_owned).collect();
-    (documented.sort(), exported.sort());
+    documented.sort();
+    exported.sort();
     assert_eq!(documented, exported, "docs/metrics.md against GET /metrics");
     assert!(exported.len() >= 15, "{scraped}");
 }

@@ -18,7 +18,7 @@ fn every_change_is_logged_with_who_made_it() {
     gate.lift("limit", "203.0.113.9").unwrap();
     gate.lift_rule("limit").unwrap();
     for (said, fields) in [
-        ("mode commanded", &["rule=\"limit\"", "mode=Observe"][..]),
+        ("mode commanded", &["rule=\"limit\"", "mode=\"observe\""][..]),
         ("denied by command", &["203.0.113.0/24", "note=\"scraper\"", "until=20"]),
         ("allowed by command", &["203.0.113.7/32"]),
         ("blocked by command", &["rule=\"limit\"", "client=203.0.113.9", "observed=true"]),
