@@ -42,7 +42,7 @@ pub use send::{NoTarget, Target};
 /// Play an access log to a server, and say what was refused, and to whom.
 ///
 /// Reads the Common and the Combined format. The client of a line goes out as X-Forwarded-For: the
-/// server must trust 127.0.0.1 as a proxy ([client] source and trusted_proxies).
+/// server must trust 127.0.0.1 as a proxy (`[client]` source and trusted_proxies).
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// The access log; - is standard input.
