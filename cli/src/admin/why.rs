@@ -43,13 +43,14 @@ fn refused(refusal: &Value) -> String {
         "missing_key" => "it lacked a part of the rule's key",
         _ => "for another reason",
     };
-    let rule = text_if_any(refusal, "/rule").map(|rule| format!(" by rule {rule}"));
-    let changed = if flag(refusal, "/rules_changed") {
-        "; the rules have changed since, so it may have been another rule"
-    } else {
-        ""
+    let rule = match text_if_any(refusal, "/rule") {
+        Some(rule) => format!(" by rule {rule}"),
+        None if text(refusal, "/cause") == "denied" => String::new(),
+        None => " by a rule that has gone since".to_owned(),
     };
-    format!("at {} UTC{}: {cause}{changed}", date(refusal, "/at"), rule.unwrap_or_default())
+    let changed = flag(refusal, "/rules_changed");
+    let changed = if changed { "; the rules have changed since" } else { "" };
+    format!("at {} UTC{}: {cause}{changed}", date(refusal, "/at"), rule)
 }
 
 fn write_rule(rule: &Value, width: Columns, out: &mut dyn Write) -> io::Result<()> {

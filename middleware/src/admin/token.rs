@@ -171,4 +171,43 @@ mod tests {
         let error = Source::File("/nowhere/token".into()).read().unwrap_err();
         assert_eq!(error.to_string(), "cannot read the admin token from /nowhere/token");
     }
+
+    #[test]
+    fn the_token_comes_from_the_environment_where_the_code_names_none() {
+        const RUN: &str = "HOTGATE_TEST_READS_TOKEN";
+        if let Some(expected) = env::var_os(RUN) {
+            let token = Source::Environment.read().map_err(|error| error.to_string());
+            let headers = |token: &str| {
+                let field = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
+                HeaderMap::from_iter([(header::AUTHORIZATION, field)])
+            };
+            match expected.to_str().unwrap() {
+                "" => assert!(token.unwrap_err().starts_with("no admin token: expected")),
+                expected => assert!(token.unwrap().is_in(&headers(expected))),
+            }
+            return;
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "token-of-the-file-0123\n").unwrap();
+        let file = file.path().to_str().unwrap();
+        let text = "token-of-the-text-0123";
+        for (variables, expected) in [
+            (&[][..], ""),
+            (&[(VARIABLE, text)], text),
+            (&[(FILE_VARIABLE, file)], "token-of-the-file-0123"),
+            (&[(VARIABLE, text), (FILE_VARIABLE, file)], "token-of-the-file-0123"),
+        ] {
+            let name = "admin::token::tests::the_token_comes_from_the_environment_where_the_code_names_none";
+            let run = std::process::Command::new(env::current_exe().unwrap())
+                .args(["--exact", name])
+                .env_remove(VARIABLE)
+                .env_remove(FILE_VARIABLE)
+                .envs(variables.iter().copied())
+                .env(RUN, expected)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&run.stdout);
+            assert!(run.status.success() && said.contains("1 passed"), "{variables:?}: {said}");
+        }
+    }
 }

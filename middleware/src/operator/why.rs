@@ -31,10 +31,9 @@ pub struct RefusalStatus {
     pub at: Moment,
     /// Why: `denied`, `quota`, `blocked`, `always`, `pending` or `missing_key`.
     pub cause: &'static str,
-    /// The rule that answered; `None`: a deny list. Where the rules have changed since, it is the one
-    /// that has its place now.
+    /// The rule that answered; `None`: a deny list, or a rule that has gone since.
     pub rule: Option<String>,
-    /// Whether other rules have come into force since, so that `rule` may not be the one that answered.
+    /// Whether other rules have come into force since, so that today's may say something else.
     pub rules_changed: bool,
 }
 
