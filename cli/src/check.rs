@@ -91,6 +91,9 @@ fn write_text(
     if let Some(note) = sentence::file_mode(rules.mode()) {
         writeln!(out, "{note}")?;
     }
+    if rules.rules().is_empty() {
+        writeln!(out, "no rules")?;
+    }
     for rule in rules.rules() {
         writeln!(out, "{}", sentence::named(rule))?;
     }

@@ -123,6 +123,13 @@ fn facts_paces_tags_handlers_answers_and_dates_are_said() {
 }
 
 #[test]
+fn a_file_without_rules_says_so() {
+    let rules = file("app = \"shop\"");
+    let run = hotgate(["check", arg(rules.path())]);
+    assert_eq!((run.status, &*run.out, &*run.err), (Status::Done, "no rules\n", ""));
+}
+
+#[test]
 fn every_error_is_said_with_its_place_and_the_exit_status_is_2() {
     let rules = file("app = \"Shop!\"\n[[rule]]\nname = \"a\"\nkey = [\"clint\"]\nover = \"10\"\n");
     let run = hotgate(["check", arg(rules.path())]);
